@@ -1,0 +1,8 @@
+"""A training step of the digits example."""
+
+from paired import Row, run
+
+ROWS = [Row("digits", 5, 11)]
+
+if __name__ == "__main__":
+    run("digits step", ROWS)

@@ -1,0 +1,102 @@
+// The process's devices, for torch_tpu.tpu.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/Generator.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/env.h"
+#include "bindings/bindings.h"
+#include "device/context.h"
+#include "device/current.h"
+#include "device/generator.h"
+#include "device/host_memory.h"
+#include "device/queue.h"
+
+namespace torch_tpu {
+namespace {
+
+namespace py = pybind11;
+using NoGil = py::call_guard<py::gil_scoped_release>;
+
+c10::DeviceIndex AsIndex(int index) {
+  DeviceContext::CheckDevice(index);
+  return static_cast<c10::DeviceIndex>(index);
+}
+
+void ConfigureFromPairs(const std::vector<std::pair<std::string, std::string>>& candidates, int num_devices) {
+  std::vector<PluginCandidate> list;
+  list.reserve(candidates.size());
+  for (const auto& [name, path] : candidates) list.push_back({name, path});
+  Configure(std::move(list), num_devices);
+}
+
+// Bytes: in_use, peak, limit; None where nobody knows. A CPU plugin's device has the host's memory.
+py::dict DeviceMemory(int index) {
+  MemoryStats stats;
+  {
+    py::gil_scoped_release no_gil;
+    DeviceContext& context = DeviceContext::Get();
+    if (auto found = context.device(index)->memory_stats()) {
+      stats = *found;
+    } else {
+      const HostMemory host = ReadHostMemory();
+      stats.in_use = static_cast<int64_t>(host.total - host.available);
+      stats.limit = static_cast<int64_t>(host.total);
+    }
+  }
+  py::dict memory;
+  memory["in_use"] = stats.in_use;
+  memory["peak"] = stats.peak_in_use;
+  memory["limit"] = stats.limit;
+  return memory;
+}
+
+py::list EnvTable() {
+  py::list rows;
+  for (const env::Row& row : env::Table()) {
+    rows.append(py::make_tuple(row.name, row.default_value == nullptr ? py::object(py::none()) : py::str(row.default_value),
+                               row.meaning));
+  }
+  return rows;
+}
+
+void Synchronize(int index) {
+  AsIndex(index);
+  DeviceContext::CheckFork();
+  if (DeviceContext::IsInitialized()) Queue::Of(index).Synchronize();
+}
+
+py::object DefaultGeneratorObject(int index) {
+  return py::reinterpret_steal<py::object>(THPGenerator_Wrap(DefaultGenerator(AsIndex(index))));
+}
+
+}  // namespace
+
+void BindDevice(py::module_& m) {
+  m.def("configure", &ConfigureFromPairs, py::arg("candidates"), py::arg("num_devices"));
+  m.def("is_initialized", &DeviceContext::IsInitialized);
+  m.def("is_in_bad_fork", &DeviceContext::IsInBadFork);
+  m.def("init", [] { DeviceContext::Get(); }, NoGil());
+  m.def("shutdown", &DeviceContext::Shutdown, NoGil());
+  m.def("device_count", &DeviceContext::DeviceCount, NoGil());
+  m.def("current_device", [] { return static_cast<int>(CurrentDevice()); });
+  m.def("set_device", [](int index) { SetCurrentDevice(AsIndex(index)); }, NoGil());
+  m.def("exchange_device", [](int index) { return static_cast<int>(ExchangeDevice(AsIndex(index))); }, NoGil());
+  m.def("synchronize", &Synchronize, NoGil());
+  m.def("device_kind", [](int index) { return DeviceContext::Get().device(index)->kind(); }, NoGil());
+  m.def("platform_name", [] { return DeviceContext::Get().client().platform_name(); }, NoGil());
+  m.def("platform_version", [] { return DeviceContext::Get().client().platform_version(); }, NoGil());
+  m.def("plugin_name", [] { return DeviceContext::Get().client().plugin().name(); }, NoGil());
+  m.def("plugin_path", [] { return DeviceContext::Get().client().plugin().path(); }, NoGil());
+  m.def("plugin_version", [] { return DeviceContext::Get().client().plugin().version_string(); }, NoGil());
+  m.def("device_memory", &DeviceMemory);
+  m.def("default_generator", &DefaultGeneratorObject);
+  m.def("env_table", &EnvTable);
+  // Tensors that live on until the interpreter ends find a device with nothing left to do.
+  py::module_::import("atexit").attr("register")(m.attr("shutdown"));
+}
+
+}  // namespace torch_tpu

@@ -1,0 +1,69 @@
+// Factories: sizes are decided on the host (by PyTorch's own meta kernels), values by programs.
+#include "dispatch/factories.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/randperm.h>
+
+#include "dispatch/bound_op.h"
+#include "dispatch/tensors.h"
+
+namespace torch_tpu {
+namespace {
+
+int64_t TypeArg(const at::Tensor& out) { return static_cast<int64_t>(out.scalar_type()); }
+
+// PyTorch reads the ends of an integer range as integers.
+at::Scalar AsNumberOf(const at::Tensor& out, const at::Scalar& number) {
+  return c10::isIntegralType(out.scalar_type(), false) ? at::Scalar(number.toLong()) : number;
+}
+
+at::Tensor& Run(InternalOp& op, torch::jit::Stack arguments, at::Tensor& out) {
+  arguments.emplace_back(out);
+  op.Run(std::move(arguments), out.device().index());
+  return out;
+}
+
+}  // namespace
+
+at::Tensor& ArangeOut(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
+  at::Tensor meta = at::detail::empty_strided_meta({0}, {1}, out.scalar_type());
+  at::arange_out(meta, start, end, step);
+  if (out.numel() != meta.numel()) at::native::resize_output(out, meta.sizes());
+  static InternalOp& iota = *new InternalOp(
+      "tpu::iota.out(Scalar start, Scalar step, int length, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
+  if (out.numel() == 0) return out;
+  return Run(iota, {AsNumberOf(out, start), AsNumberOf(out, step), out.numel(), TypeArg(out)}, out);
+}
+
+at::Tensor& LinspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  if (out.numel() != steps) at::native::resize_output(out, {steps});
+  static InternalOp& linspace = *new InternalOp(
+      "tpu::linspace.out(Scalar start, Scalar end, int steps, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
+  if (steps == 0) return out;
+  return Run(linspace, {start, end, steps, TypeArg(out)}, out);
+}
+
+at::Tensor& EyeOut(int64_t n, int64_t m, at::Tensor& out) {
+  TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
+  TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
+  at::native::resize_output(out, {n, m});
+  static InternalOp& eye = *new InternalOp("tpu::eye.out(int n, int m, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
+  if (out.numel() == 0) return out;
+  return Run(eye, {n, m, TypeArg(out)}, out);
+}
+
+at::Tensor& RandpermOut(int64_t n, std::optional<at::Generator> generator, at::Tensor& out) {
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  at::native::resize_output(out, {n});
+  static InternalOp& randperm = *new InternalOp(
+      "tpu::randperm.out(int n, ScalarType dtype, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)");
+  if (n == 0) return out;
+  torch::jit::Stack arguments{n, TypeArg(out)};
+  arguments.push_back(generator && generator->defined() ? c10::IValue(*generator) : c10::IValue());
+  return Run(randperm, std::move(arguments), out);
+}
+
+}  // namespace torch_tpu

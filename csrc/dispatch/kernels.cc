@@ -1,0 +1,64 @@
+// Kernels that are not rows: storage and view ops, copies, and ops that decide sizes or write more than their schema says.
+#include <torch/library.h>
+
+#include "dispatch/copy.h"
+#include "dispatch/dynamic.h"
+#include "dispatch/factories.h"
+#include "dispatch/normalization.h"
+#include "dispatch/views.h"
+
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+
+namespace torch_tpu {
+namespace {
+
+void RecordStream(at::Tensor& self, c10::Stream stream) {}  // programs keep what they use alive
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(Empty));
+  m.impl("empty_strided", TORCH_FN(EmptyStrided));
+  m.impl("resize_", TORCH_FN(Resize));
+  m.impl("set_.source_Storage_storage_offset", TORCH_FN(SetStorage));
+  m.impl("set_.source_Storage", TORCH_FN(SetFromStorage));
+  m.impl("set_.source_Tensor", TORCH_FN(SetFromTensor));
+  m.impl("set_", TORCH_FN(SetEmpty));
+  m.impl("is_set_to", TORCH_FN(IsSetTo));
+  m.impl("view", TORCH_FN(at::native::view));
+  m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  m.impl("_reshape_alias", TORCH_FN(ReshapeAlias));
+  m.impl("unfold", TORCH_FN(at::native::unfold));
+  m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
+  m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
+  m.impl("record_stream", TORCH_FN(RecordStream));
+
+  m.impl("copy_", TORCH_FN(Copy));
+  m.impl("_copy_from", TORCH_FN(CopyFrom));
+  m.impl("_copy_from_and_resize", TORCH_FN(CopyFromAndResize));
+  m.impl("_local_scalar_dense", TORCH_FN(LocalScalarDense));
+
+  m.impl("nonzero", TORCH_FN(Nonzero));
+  m.impl("masked_select", TORCH_FN(MaskedSelect));
+  m.impl("_unique2", TORCH_FN(Unique2));
+  m.impl("repeat_interleave.Tensor", TORCH_FN(RepeatInterleave));
+  m.impl("equal", TORCH_FN(Equal));
+  m.impl("_assert_async", TORCH_FN(AssertAsync));
+  m.impl("_assert_async.msg", TORCH_FN(AssertAsyncMessage));
+
+  m.impl("arange.start_out", TORCH_FN(ArangeOut));
+  m.impl("linspace.out", TORCH_FN(LinspaceOut));
+  m.impl("eye.m_out", TORCH_FN(EyeOut));
+  m.impl("randperm.generator_out", TORCH_FN(RandpermOut));
+
+  m.impl("native_batch_norm", TORCH_FN(NativeBatchNorm));
+  m.impl("_native_batch_norm_legit", TORCH_FN(NativeBatchNormLegit));
+  m.impl("_native_batch_norm_legit.no_stats", TORCH_FN(NativeBatchNormNoStats));
+  m.impl("_batch_norm_with_update", TORCH_FN(BatchNormWithUpdate));
+}
+
+}  // namespace torch_tpu

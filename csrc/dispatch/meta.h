@@ -1,0 +1,20 @@
+// PyTorch's own shape functions: errors and result layouts come from the meta kernel of the same op.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+
+namespace torch_tpu {
+
+// Runs the op on meta tensors shaped like the arguments `stack[begin..]`. Gives its results and, appended behind them in
+// argument order, the meta stand-ins of all arguments (so that resized out= arguments can be read). nullopt when the op has no
+// meta kernel. Whatever the kernel raises about the arguments passes through: it is what CPU PyTorch raises.
+struct MetaResult {
+  torch::jit::Stack results;
+  torch::jit::Stack arguments;
+};
+std::optional<MetaResult> RunMeta(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin);
+
+}  // namespace torch_tpu

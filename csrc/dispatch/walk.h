@@ -1,0 +1,78 @@
+// The walk over a call's arguments: key, operands, and where results go. Lives on the caller's stack, under the queue lock.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
+
+#include <string_view>
+#include <vector>
+
+#include "device/storage.h"
+#include "dispatch/bound_op.h"
+#include "program/view.h"
+
+namespace torch_tpu {
+
+// How one tensor argument (or list element) enters the program.
+struct TensorUse {
+  const c10::TensorImpl* impl = nullptr;
+  StorageContext* context = nullptr;  // null for a host number
+  int input = -1;                     // program input of its base value; -1: the storage was never written (or it is not read)
+  int starts = -1;                    // program input of its slice starts
+  int plan = -1;                      // index into plans; -1: the base itself
+  bool wrapped = false;
+  bool fills = false;                 // written: replaces the storage's value
+  bool undefined = false;
+};
+
+struct ScalarUse {
+  int input = -1;  // -1: part of the program
+  DType category = DType::kInvalid;
+  double constant = 0;
+};
+
+class Walk {
+ public:
+  Walk(const BoundOp& op, int device) : op_(op), device_(device) {}
+
+  // Finds the call's device: `otherwise` when no argument is a tpu tensor. Throws on tensors of two devices.
+  static int FindDevice(const BoundOp& op, const torch::jit::Stack& stack, size_t begin, int otherwise);
+  // Caller holds the device's queue lock.
+  void Run(const torch::jit::Stack& stack, size_t begin);
+
+  std::string_view key() const { return {reinterpret_cast<const char*>(key_.data()), key_.size() * sizeof(uint64_t)}; }
+  int device() const { return device_; }
+  const c10::SmallVectorImpl<Buffer*>& inputs() const { return inputs_; }
+  const c10::SmallVectorImpl<TensorUse>& tensors() const { return tensors_; }
+  const c10::SmallVectorImpl<ScalarUse>& scalars() const { return scalars_; }
+  const std::vector<ViewPlan>& plans() const { return plans_; }
+  StorageContext* owner(size_t input) const { return owners_[input]; }
+  int64_t largest_numel() const { return largest_; }
+  const at::Generator* generator() const { return generator_.defined() ? &generator_ : nullptr; }
+  void AddInput(BufferPtr buffer);  // kept alive by the walk
+
+ private:
+  void Tensor(const at::Tensor& tensor, const BoundOp::Param& param);
+  void HostNumber(const at::Tensor& tensor, TensorUse use);
+  void Number(const c10::IValue& value, const BoundOp::Param& param);
+  void Ints(const c10::IValue& value);
+  int Input(Buffer* buffer, StorageContext* owner);
+  int Kept(BufferPtr buffer);
+  void Push(uint64_t word) { key_.push_back(word); }
+  void PushAll(c10::IntArrayRef words);
+
+  const BoundOp& op_;
+  int device_;
+  int64_t largest_ = 1;
+  at::Generator generator_;
+  c10::SmallVector<uint64_t, 96> key_;
+  c10::SmallVector<Buffer*, 8> inputs_;
+  c10::SmallVector<StorageContext*, 8> owners_;
+  c10::SmallVector<BufferPtr, 6> kept_;
+  c10::SmallVector<TensorUse, 8> tensors_;
+  c10::SmallVector<ScalarUse, 4> scalars_;
+  std::vector<ViewPlan> plans_;
+};
+
+}  // namespace torch_tpu

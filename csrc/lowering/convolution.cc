@@ -1,0 +1,183 @@
+#include "lowering/convolution.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "lowering/math.h"
+#include "lowering/table.h"
+
+namespace torch_tpu {
+namespace {
+
+Dims Ones(int64_t n) { return Dims(n, 1); }
+
+// The plugin for CPU only has fast convolutions of float32.
+Value FastOperand(Builder& b, Value x) { return b.target() == Target::kCpu ? ToCompute(b, x) : x; }
+
+Value Convolve(Builder& b, Value lhs, Value rhs, const ConvDims& dims, const ConvWindow& window) {
+  return b.Convolution(lhs, rhs, dims, window, ComputeType(lhs.dtype()));
+}
+
+// Weight [out, c / g, ...] as [c, out / g, ...] with its taps reversed: the weight of the input gradient.
+Value TransposedWeight(Builder& b, Value weight, int64_t groups) {
+  Dims split = {groups, weight.dim(0) / groups, weight.dim(1)}, order = {0, 2, 1}, taps;
+  Dims merged = {groups * weight.dim(1), weight.dim(0) / groups};
+  for (int64_t i = 2; i < weight.rank(); ++i) {
+    split.push_back(weight.dim(i));
+    merged.push_back(weight.dim(i));
+    order.push_back(i + 1);
+    taps.push_back(i);
+  }
+  Value swapped = b.Reshape(b.Transpose(b.Reshape(weight, split), order), merged);
+  return b.Reverse(swapped, taps);
+}
+
+}  // namespace
+
+Dims SpatialOf(const Value& x) { return Dims(x.dims().begin() + 2, x.dims().end()); }
+
+ConvDims DefaultConvDims(int64_t spatial) {
+  ConvDims dims;
+  dims.lhs_spatial.resize(spatial);
+  std::iota(dims.lhs_spatial.begin(), dims.lhs_spatial.end(), 2);
+  dims.rhs_spatial = dims.out_spatial = dims.lhs_spatial;
+  return dims;
+}
+
+Dims ConvGeometry::OutputSize(const Dims& input, const Dims& kernel) const {
+  Dims out;
+  for (int64_t i = 0; i < rank(); ++i) {
+    const int64_t room = input.at(i) + 2 * padding[i] - dilation[i] * (kernel.at(i) - 1) - 1;
+    Check(room >= 0, "convolution: expected a kernel no larger than the padded input, got kernel ", ToString(kernel),
+          ", input ", ToString(input), " and padding ", ToString(padding));
+    out.push_back(room / stride[i] + 1);
+  }
+  return out;
+}
+
+Value ConvForward(Builder& b, Value input, Value weight, const ConvGeometry& g) {
+  input = FastOperand(b, input), weight = FastOperand(b, weight);
+  if (Value dot = DotForward(b, input, weight, g)) return dot;
+  ConvWindow window;
+  window.strides = g.stride;
+  window.pad_low = window.pad_high = g.padding;
+  window.lhs_dilation = Ones(g.rank());
+  window.rhs_dilation = g.dilation;
+  window.feature_groups = g.groups;
+  return Convolve(b, input, weight, DefaultConvDims(g.rank()), window);
+}
+
+Value ConvInputGradient(Builder& b, Value grad, Value weight, const ConvGeometry& g, const Dims& input_spatial) {
+  grad = FastOperand(b, grad), weight = FastOperand(b, weight);
+  if (Value dot = DotInputGradient(b, grad, weight, g, input_spatial)) return dot;
+  ConvWindow window;
+  window.strides = Ones(g.rank());
+  window.lhs_dilation = g.stride;
+  window.rhs_dilation = g.dilation;
+  window.feature_groups = g.groups;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    const int64_t reach = g.dilation[i] * (weight.dim(i + 2) - 1);
+    const int64_t low = reach - g.padding[i];
+    const int64_t dilated = (grad.dim(i + 2) - 1) * g.stride[i] + 1;
+    window.pad_low.push_back(low);
+    window.pad_high.push_back(input_spatial.at(i) - dilated - low + reach);
+  }
+  return Convolve(b, grad, TransposedWeight(b, weight, g.groups), DefaultConvDims(g.rank()), window);
+}
+
+Value ConvWeightGradient(Builder& b, Value input, Value grad, const ConvGeometry& g, const Dims& kernel_spatial) {
+  input = FastOperand(b, input), grad = FastOperand(b, grad);
+  if (Value dot = DotWeightGradient(b, input, grad, g, kernel_spatial)) return dot;
+  // Channels are the batch, the batch is the feature, and the output's gradient is the kernel.
+  ConvDims dims = DefaultConvDims(g.rank());
+  dims.lhs_batch = 1, dims.lhs_feature = 0;
+  dims.rhs_out = 1, dims.rhs_in = 0;
+  dims.out_batch = 1, dims.out_feature = 0;
+  ConvWindow window;
+  window.strides = g.dilation;
+  window.lhs_dilation = Ones(g.rank());
+  window.rhs_dilation = g.stride;
+  window.batch_groups = g.groups;
+  window.pad_low = g.padding;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    const int64_t reach = (grad.dim(i + 2) - 1) * g.stride[i] + 1;
+    window.pad_high.push_back((kernel_spatial.at(i) - 1) * g.dilation[i] + reach - input.dim(i + 2) - g.padding[i]);
+  }
+  return Convolve(b, input, grad, dims, window);
+}
+
+namespace {
+
+Dims Expanded(const Dims& values, int64_t n, const char* what) {
+  if (values.size() == 1) return Dims(n, values[0]);
+  Check(static_cast<int64_t>(values.size()) == n, "convolution: expected ", what, " of one or ", n, " numbers, got ",
+        ToString(values));
+  return values;
+}
+
+// Arguments stride, padding, dilation, transposed, output_padding, groups start at `first`.
+ConvGeometry GeometryOf(const Args& a, size_t first, const Value& input) {
+  const int64_t n = input.rank() - 2;
+  ConvGeometry g;
+  g.stride = Expanded(a.ints(first), n, "stride");
+  g.padding = Expanded(a.ints(first + 1), n, "padding");
+  g.dilation = Expanded(a.ints(first + 2), n, "dilation");
+  g.groups = a.integer(first + 5);
+  return g;
+}
+
+// (input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups)
+Values EmitConvolution(Builder& b, const Args& a) {
+  Value input = a.tensor(0), weight = a.tensor(1), bias = a.tensor_or_absent(2);
+  ConvGeometry g = GeometryOf(a, 3, input);
+  Value out;
+  if (a.flag(6)) {
+    Dims extra = Expanded(a.ints(7), g.rank(), "output_padding"), size;
+    for (int64_t i = 0; i < g.rank(); ++i) {
+      size.push_back((input.dim(i + 2) - 1) * g.stride[i] - 2 * g.padding[i] + g.dilation[i] * (weight.dim(i + 2) - 1) +
+                     extra[i] + 1);
+    }
+    out = ConvInputGradient(b, input, weight, g, size);
+  } else {
+    g.OutputSize(SpatialOf(input), SpatialOf(weight));  // its check has PyTorch's words
+    out = ConvForward(b, input, weight, g);
+  }
+  if (bias) out = b.Add(out, b.BroadcastInDim(Cast(b, bias, out.dtype()), out.dims(), {1}));
+  return {b.Convert(out, input.dtype())};
+}
+
+// (grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask)
+Values EmitConvolutionBackward(Builder& b, const Args& a) {
+  Value grad = a.tensor(0), input = a.tensor(1), weight = a.tensor(2);
+  ConvGeometry g = GeometryOf(a, 3, input);
+  const bool transposed = a.flag(6);
+  const Dims& mask = a.ints(9);
+  Values out(3);
+  if (mask[0]) {
+    Value gx = transposed ? ConvForward(b, grad, weight, g) : ConvInputGradient(b, grad, weight, g, SpatialOf(input));
+    out[0] = b.Convert(gx, input.dtype());
+  }
+  if (mask[1]) {
+    Value gw = transposed ? ConvWeightGradient(b, grad, input, g, SpatialOf(weight))
+                          : ConvWeightGradient(b, input, grad, g, SpatialOf(weight));
+    out[1] = b.Convert(gw, weight.dtype());
+  }
+  if (mask[2]) {
+    Dims dims = {0};
+    for (int64_t i = 2; i < grad.rank(); ++i) dims.push_back(i);
+    out[2] = b.Convert(Sum(b, ToCompute(b, grad), dims), grad.dtype());
+  }
+  return out;
+}
+
+// PyTorch's own kernels of these two only raise, on the meta device too.
+constexpr OpRow kRows[] = {
+    {"convolution_overrideable", EmitConvolution, kNoMeta},
+    {"convolution_backward_overrideable", EmitConvolutionBackward, kNoMeta},
+};
+
+}  // namespace
+
+std::span<const OpRow> ConvolutionRows() { return kRows; }
+
+}  // namespace torch_tpu

@@ -1,0 +1,48 @@
+// A program before it is text: inputs, calls in order, outputs. Strict mode builds graphs of one op with its view reads and
+// writes; fused mode, compile and ahead of time build larger ones from the same calls.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/tensor_type.h"
+#include "program/builder.h"
+#include "program/op_call.h"
+
+namespace torch_tpu {
+
+struct Node {
+  OpCall call;                // operands name values of the graph
+  int32_t first_result = 0;   // results are values first_result .. first_result + num_results
+  int32_t num_results = 1;
+};
+
+// Values 0 .. inputs.size() are the inputs; then each node's results in order.
+struct Graph {
+  std::vector<TensorType> inputs;
+  std::vector<Node> nodes;
+  std::vector<int32_t> outputs;                      // value ids
+  std::vector<std::pair<int32_t, int32_t>> aliases;  // (input, position in outputs): the memory may be reused
+
+  // Appends a node and gives the id of its first result. All inputs come before the first call.
+  int32_t Add(OpCall call, int32_t num_results = 1);
+  int32_t num_values() const;
+};
+
+// StableHLO text plus the types of what goes in and out.
+struct Program {
+  std::string text;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;  // one per graph output; kInvalid: absent, and then not an output of the text
+};
+
+struct LowerOptions {
+  Target target = Target::kCpu;
+  Precision precision = Precision::kHighest;
+};
+
+// Runs every node's emit. Throws Error whose text starts with the op's name.
+Program Lower(const Graph& graph, const LowerOptions& options);
+
+}  // namespace torch_tpu

@@ -1,0 +1,1 @@
+"""Names of the original package that programs use although they are private."""

@@ -1,0 +1,180 @@
+"""`torch-tpu`: what is installed and whether it works (`doctor`), and the compile cache (`cache`)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+# The probe is another process: a plugin that ends its process, or hangs, becomes a line of the report.
+_PROBE = """
+import json, time
+begin = time.perf_counter()
+import torch, torch_tpu
+from torch_tpu import _C, plugins
+facts = {"import_seconds": time.perf_counter() - begin, "problem": plugins.discover().problem, "devices": []}
+if facts["problem"] is None:
+    begin = time.perf_counter()
+    torch.tpu.init()
+    facts["start_seconds"] = time.perf_counter() - begin
+    facts["plugin"] = [_C.plugin_name(), _C.plugin_version(), _C.plugin_path()]
+    facts["platform"] = [_C.platform_name(), _C.platform_version()]
+    for index in range(torch.tpu.device_count()):
+        free, total = torch.tpu.mem_get_info(index)
+        facts["devices"].append([torch.tpu.get_device_name(index), _C.device_kind(index), total])
+    begin = time.perf_counter()
+    value = (torch.ones(2, 2, device="tpu") @ torch.ones(2, 2, device="tpu") + 1).sum().item()
+    facts["check"] = [value == 12.0, time.perf_counter() - begin]
+    usage = _C.cache_usage()
+    facts["cache"] = [_C.cache_folder(), usage["files"], usage["bytes"]]
+print("FACTS " + json.dumps(facts))
+"""
+_DISTRIBUTIONS = [
+    "torch_tpu",
+    "torch",
+    "numpy",
+    "libtpu",
+    "fastatomstruct-xla-cpu",
+    "xla-cpu-pjrt",
+    "lammps-jax-pjrt-cpu",
+    "transformers",
+    "accelerate",
+    "torch_xla",
+]
+
+
+@dataclass
+class Report:
+    """Rows to show, and what is wrong (each with what to do)."""
+
+    rows: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+def examine(timeout: float = 60) -> Report:
+    """Looks at versions, plugin, devices and cache; runs one small program. Raises nothing."""
+    from . import plugins
+
+    report = Report()
+    report.rows.append(("Python", f"{platform.python_version()} on {platform.platform()}"))
+    for name in _DISTRIBUTIONS:
+        found = _version(name)
+        if found is not None:
+            report.rows.append((name, found))
+    chips = plugins.tpu_chips()
+    report.rows.append(("TPU chips on this host", str(chips)))
+    for name, value in sorted(os.environ.items()):
+        if name.startswith("TORCH_TPU_") or name in ("TORCH_DEVICE_BACKEND_AUTOLOAD", "TPU_LIBRARY_PATH", "XLA_FLAGS"):
+            report.rows.append((name, value))
+    if _version("torch_tpu") is None:
+        report.problems.append("torch_tpu has no distribution metadata, so `import torch` does not load it: `pip install .`")
+    if _version("torch_xla") is not None:
+        report.problems.append("torch_xla is installed too, and many libraries prefer it: `pip uninstall torch_xla`")
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+        report.problems.append("TORCH_DEVICE_BACKEND_AUTOLOAD is off: programs must `import torch_tpu` themselves, or unset it")
+    if chips and plugins.find("libtpu") is None:
+        report.problems.append("this host has a TPU but no libtpu: `pip install 'torch_tpu[tpu]'`")
+    _probe(report, timeout)
+    return report
+
+
+def _probe(report: Report, timeout: float) -> None:
+    try:
+        child = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        report.problems.append(f"the device did not answer within {timeout:.0f} s: another process may hold the TPU")
+        return
+    lines = [line for line in child.stdout.splitlines() if line.startswith("FACTS ")]
+    if not lines:
+        text = child.stderr.strip().splitlines()[-1:] or [f"the process ended with status {child.returncode} and no text"]
+        report.problems.append(text[0])
+        return
+    _add_facts(report, json.loads(lines[0].removeprefix("FACTS ")))
+
+
+def _add_facts(report: Report, facts: dict[str, Any]) -> None:
+    report.rows.append(("import torch with torch_tpu", f"{facts['import_seconds']:.2f} s"))
+    if facts["problem"] is not None:
+        report.problems.append(facts["problem"])
+        return
+    name, version, path = facts["plugin"]
+    report.rows.append(("plugin", f"{name} (PJRT API {version}), {path}"))
+    report.rows.append(("platform", " ".join(facts["platform"][1].split())[:100] or facts["platform"][0]))
+    report.rows.append(("client started in", f"{facts['start_seconds']:.2f} s"))
+    for index, (device, kind, total) in enumerate(facts["devices"]):
+        report.rows.append((f"tpu:{index}", f"{device}, kind {kind}, {_megabytes(total)}"))
+    right, seconds = facts["check"]
+    report.rows.append(("a small program", f"{'right' if right else 'WRONG'}, {seconds:.2f} s"))
+    if not right:
+        report.problems.append("a small program gave a wrong result: please report it with this output")
+    folder, files, size = facts["cache"]
+    report.rows.append(("compile cache", f"{folder}: {files} files, {_megabytes(size)}" if folder else "off"))
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    report = examine(arguments.timeout)
+    console = Console(soft_wrap=True, highlight=False)
+    table = Table.grid(padding=(0, 2))
+    for name, value in report.rows:
+        table.add_row(Text(name, style="bold"), Text(value))
+    console.print(table)
+    for problem in report.problems:
+        console.print(Text(f"wrong: {problem}", style="red"))
+    if not report.problems:
+        console.print(Text("all is well", style="green"))
+    return 1 if report.problems else 0
+
+
+def _cache(arguments: argparse.Namespace) -> int:
+    import torch_tpu  # noqa: F401 - registers the device, and says what is wrong when it cannot
+    from torch_tpu import _C
+
+    folder = _C.cache_folder()
+    if not folder:
+        print("the compile cache is off (TORCH_TPU_CACHE=0, or no folder to write to)")
+        return 0
+    if arguments.action == "clear":
+        print(f"{folder}: removed {_C.cache_disk_clear()} files")
+        return 0
+    usage = _C.cache_usage()
+    print(f"{folder}: {usage['files']} files, {_megabytes(usage['bytes'])}")
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command. Returns its exit status: 0, or 1 when `doctor` finds something wrong."""
+    parser = argparse.ArgumentParser(prog="torch-tpu", description="PyTorch's tpu device")
+    commands = parser.add_subparsers(dest="command", required=True)
+    doctor = commands.add_parser("doctor", help="versions, plugin, devices, cache, and what is wrong")
+    doctor.add_argument("--timeout", type=float, default=60, help="seconds to wait for the device (default 60)")
+    doctor.set_defaults(run=_doctor)
+    cache = commands.add_parser("cache", help="the compile cache on disk")
+    cache.add_argument("action", choices=["stats", "clear"], nargs="?", default="stats")
+    cache.set_defaults(run=_cache)
+    arguments = parser.parse_args(argv)
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
