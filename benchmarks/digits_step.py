@@ -2,7 +2,7 @@
 
 from paired import Row, run
 
-ROWS = [Row("digits", 5, 11)]
+ROWS = [Row("digits", 5, 11, ("loop", 1.25))]
 
 if __name__ == "__main__":
     run("digits step", ROWS)

@@ -1,7 +1,8 @@
 """Paired, interleaved measurements of several sides, and their table.
 
 Every round asks each side for one batch, one after the other, so that what else the machine does meets all of them. The
-figure of a side is the median of its rounds; a ratio is the median of the rounds' ratios.
+figure of a side is the median of its rounds; a ratio is the median of the rounds' ratios. The side `loop` is a C++ loop that
+launches the executables of our side again, with the same data flow: what an eager step could take at best.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PEER_ENV = "TORCH_TPU_PEER_ENV"  # a script that sets up the peer's environment,
 
 @dataclass(frozen=True)
 class Row:
-    """What to measure: a case of cases.py, repetitions per batch, rounds, and the target (side and largest ratio) if any."""
+    """A case of cases.py, repetitions per batch, rounds, and the target, if any: a side and the largest ratio to it."""
 
     case: str
     n: int
@@ -29,12 +30,10 @@ class Row:
     target: tuple[str, float] | None = None
 
 
-class Side:
-    """A worker process."""
+class Worker:
+    """A process that measures."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.broken: set[str] = set()
         environment = os.environ | {"PYTHONUNBUFFERED": "1"}
         command = [sys.executable, str(HERE / "worker.py"), name]
         if name == "peer":
@@ -46,23 +45,16 @@ class Side:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
         )
 
-    def measure(self, case: str, n: int) -> float | None:
-        """Seconds per repetition; None when this side cannot do it (the reason is printed once)."""
-        if case in self.broken:
-            return None
+    def ask(self, request: dict[str, object]) -> dict[str, object]:
+        """The answer to a request, with `error` when the process has ended."""
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
-            self.process.stdin.write(json.dumps({"case": case, "n": n}) + "\n")
+            self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
             line = ""
-        answer = json.loads(line) if line else {"error": "its process ended"}
-        if "error" in answer:
-            self.broken.add(case)
-            print(f"{case} on {self.name}: {answer['error']}", file=sys.stderr)
-            return None
-        return answer["seconds"]
+        return json.loads(line) if line else {"error": "its process ended"}
 
     def close(self) -> None:
         """Ends the process."""
@@ -71,9 +63,33 @@ class Side:
         self.process.wait(timeout=30)
 
 
+class Side:
+    """What is compared: a worker, and how it is asked."""
+
+    def __init__(self, name: str, worker: Worker) -> None:
+        self.name = name
+        self.worker = worker
+        self.broken: set[str] = set()
+
+    def measure(self, case: str, n: int) -> float | None:
+        """Seconds per repetition; None when this side cannot do it (the reason is printed once)."""
+        if case in self.broken:
+            return None
+        answer = self.worker.ask({"case": case, "n": n, "loop": self.name == "loop"})
+        if "error" in answer:
+            self.broken.add(case)
+            print(f"{case} on {self.name}: {answer['error']}", file=sys.stderr)
+            return None
+        return float(str(answer["seconds"]))
+
+
 def sides() -> list[Side]:
-    """Ours, CPU PyTorch, and the peer where TORCH_TPU_PEER_ENV points to it."""
-    return [Side(name) for name in ("tpu", "cpu", *(["peer"] if os.environ.get(PEER_ENV) else []))]
+    """Ours and its loop, CPU PyTorch, and the peer where TORCH_TPU_PEER_ENV points to it."""
+    ours = Worker("tpu")
+    found = [Side("tpu", ours), Side("loop", ours), Side("cpu", Worker("cpu"))]
+    if os.environ.get(PEER_ENV):
+        found.append(Side("peer", Worker("peer")))
+    return found
 
 
 def _time(seconds: float | None) -> str:
@@ -87,42 +103,37 @@ def run(title: str, rows: list[Row]) -> bool:
     from rich.console import Console
     from rich.table import Table
 
-    workers = sides()
+    compared = sides()
     table = Table(title=title)
-    for heading in ("work", "tpu", "CPU PyTorch", "peer", "tpu / CPU", "tpu / peer", "target"):
+    for heading in ("work", "tpu", "C++ loop", "CPU PyTorch", "peer", "tpu / loop", "tpu / CPU", "tpu / peer", "target"):
         table.add_column(heading, justify="left" if heading == "work" else "right")
     met = True
     for row in rows:
-        taken: dict[str, list[float]] = {worker.name: [] for worker in workers}
-        for worker in workers:  # the first call makes tensors and compiles
-            worker.measure(row.case, 1)
-            worker.measure(row.case, row.n)
+        taken: dict[str, list[float]] = {side.name: [] for side in compared}
+        for side in compared:  # the first call makes tensors and compiles
+            side.measure(row.case, 1)
+            side.measure(row.case, row.n)
         for _ in range(row.rounds):
-            for worker in workers:
-                seconds = worker.measure(row.case, row.n)
+            for side in compared:
+                seconds = side.measure(row.case, row.n)
                 if seconds is not None:
-                    taken[worker.name].append(seconds)
+                    taken[side.name].append(seconds)
         median = {name: statistics.median(values) if values else None for name, values in taken.items()}
         ratio = {}
-        for name in ("cpu", "peer"):
+        for name in ("loop", "cpu", "peer"):
             pairs = list(zip(taken["tpu"], taken.get(name, []), strict=False))
             ratio[name] = statistics.median(a / b for a, b in pairs) if pairs else None
         goal = "-"
         if row.target is not None:
-            side, limit = row.target
-            found = ratio[side]
+            against, limit = row.target
+            found = ratio[against]
             met = met and (found is None or found <= limit)
             verdict = "" if found is None else " (met)" if found <= limit else " (missed)"
-            goal = f"{limit:g}x {side}{verdict}"
-        table.add_row(
-            row.case,
-            _time(median["tpu"]),
-            _time(median["cpu"]),
-            _time(median.get("peer")),
-            *(f"{r:.2f}" if r is not None else "-" for r in (ratio["cpu"], ratio["peer"])),
-            goal,
-        )
-    for worker in workers:
-        worker.close()
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+            goal = f"{limit:g}x {against}{verdict}"
+        times = [_time(median.get(name)) for name in ("tpu", "loop", "cpu", "peer")]
+        table.add_row(row.case, *times, *(f"{r:.2f}" if r is not None else "-" for r in ratio.values()), goal)
+    for side in compared:
+        if side.name != "loop":
+            side.worker.close()
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
     return met

@@ -1,7 +1,8 @@
 """One side of a comparison, in its own process: `worker.py SIDE`, with SIDE `tpu`, `cpu` or `peer`.
 
-Reads lines `{"case": ..., "n": ...}`, does the work, answers `{"seconds": ...}` per repetition. The peer's process is the
-same file in the peer's environment, where device `tpu` is the peer's.
+Reads lines `{"case": ..., "n": ..., "loop": ...}`, does the work, answers `{"seconds": ...}` per repetition. With `loop` (ours
+only) the executables that the work launches are launched again by a C++ loop instead. The peer's process is the same file
+in the peer's environment, where device `tpu` is the peer's.
 """
 
 from __future__ import annotations
@@ -28,19 +29,30 @@ def main() -> None:
 
     device = "cpu" if side == "cpu" else "tpu"
     ready: dict[str, object] = {}
+    recorded = None
     for line in sys.stdin:
         request = json.loads(line)
         try:
             if request["case"] not in ready:
                 ready[request["case"]] = CASES[request["case"]](device)
             work = ready[request["case"]]
-            begin = time.perf_counter()
-            result = work(request["n"])
-            if device != "cpu":
-                torch.accelerator.synchronize()
-            seconds = (time.perf_counter() - begin) / request["n"]
-            del result
-            answer = {"seconds": seconds}
+            if request.get("loop"):
+                from torch_tpu import _C
+
+                if recorded != request["case"]:
+                    recorded = request["case"]
+                    work(1)
+                    _C.start_recording()
+                    work(1)
+                    _C.stop_recording()
+                answer = {"seconds": _C.replay(0, request["n"])}
+            else:
+                begin = time.perf_counter()
+                result = work(request["n"])
+                if device != "cpu":
+                    torch.accelerator.synchronize()
+                answer = {"seconds": (time.perf_counter() - begin) / request["n"]}
+                del result
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"}
         print(json.dumps(answer), file=answers, flush=True)

@@ -46,3 +46,8 @@ def both(fn: Callable[[str], Any], atol: float = 0.0, rtol: float = 0.0) -> Any:
 def on(device: str, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A tensor made on the host and moved."""
     return torch.tensor(values, dtype=dtype).to(device)
+
+
+def fresh(value: torch.Tensor, device: str) -> torch.Tensor:
+    """A copy on `device` that nothing else sees: `.to("cpu")` of a host tensor is the tensor itself."""
+    return value.detach().clone().to(device)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
-# One cache for the run, so that tests neither read what an older build left nor compile everything in each process.
-os.environ.setdefault("TORCH_TPU_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"torch_tpu_tests_{os.getpid()}"))
+# The tests' own cache of programs, kept between runs: a program's text is its key, so an older build's entries do no harm.
+os.environ.setdefault("TORCH_TPU_CACHE_DIR", str(Path(__file__).resolve().parent.parent / "build" / "test_cache"))
 
 import pytest
 import torch
@@ -51,10 +51,3 @@ def pytest_make_collect_report(collector: pytest.Collector):
         report.longrepr = f"{collector.nodeid}: a file that must run was skipped: {report.longrepr}"
     return report
 
-
-def pytest_unconfigure() -> None:
-    import shutil
-
-    folder = os.environ["TORCH_TPU_CACHE_DIR"]
-    if folder.endswith(f"torch_tpu_tests_{os.getpid()}"):
-        shutil.rmtree(folder, ignore_errors=True)

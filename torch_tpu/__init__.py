@@ -10,27 +10,20 @@ Raises:
 
 from __future__ import annotations
 
-import contextlib as _contextlib
-import importlib.metadata as _metadata
 import sys as _sys
 from pathlib import Path as _Path
 
+if not any(any(_Path(folder).glob("_C.*.so")) for folder in __path__):
+    # A source checkout first on sys.path (a shell in the clone) hides the installed package, and only that one has the extension.
+    __path__.extend(str(found.parent) for entry in _sys.path for found in _Path(entry, "torch_tpu").glob("_C.*.so"))
+
 import torch as _torch
 
-from ._version import __version__ as __version__
-
-if not any(any(_Path(folder).glob("_C.*.so")) for folder in __path__):
-    # A source checkout on sys.path (a shell in the clone) hides the installed package, and only that one has the extension.
-    with _contextlib.suppress(_metadata.PackageNotFoundError):
-        for _file in _metadata.files("torch_tpu") or []:
-            if _file.name.startswith("_C."):
-                __path__.append(str(_Path(str(_file.locate())).parent))
-
 from . import _loader as _loader
+from ._version import __version__ as __version__
 
 _loader.load()
 if _loader.problem is not None and not getattr(_torch.__spec__, "_initializing", False):
-    _sys.modules.pop(__name__, None)
     raise ImportError(_loader.problem)
 
 

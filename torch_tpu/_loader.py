@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 
@@ -23,6 +24,9 @@ def load() -> None:
     global _loaded, problem
     with _lock:
         if _loaded:
+            if problem is not None:
+                # Autoloading only warned. The next `import torch_tpu`, by the user, shall run the package again, and raise.
+                sys.modules.pop("torch_tpu", None)
             return
         _loaded = True
         try:

@@ -134,8 +134,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from rich.text import Text
 
     report = examine(arguments.timeout)
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in report.rows:
         table.add_row(Text(name, style="bold"), Text(value))
     console.print(table)

@@ -158,9 +158,8 @@ CompileOptions Compiler::DefaultOptions(int device_ordinal) const {
   CompileOptions options;
   options.device_ordinal = device_ordinal;
   if (client_->is_cpu()) {
-    // Without the first, max(NaN, 1) is 1. The second is off in today's plugins; it must not depend on them. Without
-    // the third, float32 -> bfloat16 -> float32 inside one program rounds nothing, and a fused result differs from a
-    // strict one.
+    // Without the first, max(NaN, 1) can be 1. The others pin what must not follow a plugin's defaults: no fast math,
+    // and float32 -> bfloat16 -> float32 inside one program rounds, so that a fused result is a strict one's.
     options.overrides = {{"xla_cpu_enable_fast_min_max", "false"},
                          {"xla_cpu_enable_fast_math", "false"},
                          {"xla_allow_excess_precision", "false"}};

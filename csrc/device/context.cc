@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "device/queue.h"
+#include "plugin/abandon.h"
 
 namespace torch_tpu {
 namespace {
@@ -39,6 +40,7 @@ Settings& TheSettings() {
 // In a child. Takes no lock: another thread of the parent may have held it.
 void AfterForkInChild() {
   if (g_touched.load()) {
+    AbandonPlugins();
     g_bad_fork.store(true);
     g_context.store(nullptr);
   }
@@ -178,6 +180,7 @@ void DeviceContext::Shutdown() {
     context->compiler_->ClearMemory();
   }
   g_closed.store(true);
+  AbandonPlugins();
 }
 
 }  // namespace torch_tpu

@@ -94,7 +94,7 @@ void TpuGenerator::graphsafe_set_state(const c10::intrusive_ptr<c10::GeneratorIm
 }
 
 c10::intrusive_ptr<c10::GeneratorImpl> TpuGenerator::graphsafe_get_state() const {
-  return c10::intrusive_ptr<c10::GeneratorImpl>::reclaim(new TpuGenerator(device().index(), state_));
+  return c10::intrusive_ptr<c10::GeneratorImpl>::unsafe_steal_from_new(new TpuGenerator(device().index(), state_));
 }
 
 std::pair<uint64_t, uint64_t> TpuGenerator::Reserve(uint64_t count) {

@@ -233,9 +233,6 @@ struct TpuGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   }
 
   void destroyEvent(void* event, const c10::DeviceIndex device_index) const noexcept override {
-    if (event == nullptr) return;
-    // In a forked child the plugin's events cannot be freed.
-    if (DeviceContext::IsInBadFork()) return;
     delete AsEvent(event);
   }
 };

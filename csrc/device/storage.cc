@@ -14,6 +14,7 @@
 #include "device/host_memory.h"
 #include "device/queue.h"
 #include "device/torch_error.h"
+#include "plugin/abandon.h"
 
 namespace torch_tpu {
 namespace {
@@ -34,14 +35,10 @@ void Count(const StorageContext& context, int64_t bytes) {
   }
 }
 
-// Gives up a value. In a forked child it is leaked: the plugin's threads and locks are not there to free it.
+// Gives up a value.
 void Release(BufferPtr& value, c10::DeviceIndex device) {
   if (value == nullptr) return;
-  if (DeviceContext::IsInBadFork()) [[unlikely]] {
-    new BufferPtr(std::move(value));
-    return;
-  }
-  if (value.use_count() == 1) Queue::Of(device).Dropped(value);
+  if (value.use_count() == 1 && !PluginsAbandoned()) Queue::Of(device).Dropped(value);
   value.reset();
 }
 

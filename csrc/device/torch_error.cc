@@ -2,6 +2,9 @@
 
 #include <c10/util/Exception.h>
 
+#include "device/current.h"
+#include "device/storage.h"
+
 namespace torch_tpu {
 
 void ThrowTorchError(const Error& error) {
@@ -12,7 +15,7 @@ void ThrowTorchError(const Error& error) {
     case Code::kUnimplemented:
       throw c10::NotImplementedError(where, error.what());
     case Code::kResourceExhausted:
-      throw c10::OutOfMemoryError(where, error.what());
+      throw c10::OutOfMemoryError(where, OutOfMemory(error, CurrentDevice()).what());
     default:
       throw c10::Error(where, error.what());
   }

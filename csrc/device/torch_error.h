@@ -8,7 +8,7 @@
 namespace torch_tpu {
 
 // Throws the c10 exception that becomes the right Python type: kOutOfRange IndexError, kUnimplemented NotImplementedError,
-// kResourceExhausted torch.OutOfMemoryError, others RuntimeError.
+// kResourceExhausted torch.OutOfMemoryError with the current device's figures, others RuntimeError.
 [[noreturn]] void ThrowTorchError(const Error& error);
 
 // Runs `body`; an Error leaves it as PyTorch's.

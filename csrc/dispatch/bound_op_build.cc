@@ -1,4 +1,5 @@
 // A miss: from a call's arguments to a compiled entry.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 
 #include <unordered_map>
@@ -36,6 +37,7 @@ OpCall MakeCall(const BoundOp& op, const Plan& plan, const torch::jit::Stack& st
     if (use.input < 0) {
       arg.kind = Arg::Kind::kConstant;
       arg.floats = {use.constant};
+      if (use.category != DType::kFloat64) arg.ints = {static_cast<int64_t>(use.constant)};  // small by construction
       return;
     }
     call.operands.push_back({use.input, true});
@@ -217,6 +219,12 @@ std::vector<size_t> BoundOp::WrittenUses(const torch::jit::Stack& stack, size_t 
     const size_t n = params_[i].kind == Kind::kTensor ? 1 : (value.isNone() ? 0 : value.toListRef().size());
     for (size_t k = 0; k < n; ++k, ++use) {
       if (params_[i].written) written.push_back(use);
+    }
+    if (params_[i].written && !(row_.traits & kIdempotent)) {
+      for (size_t k = 0; k < n; ++k) {
+        const at::Tensor& t = params_[i].kind == Kind::kTensor ? value.toTensor() : value.toListRef()[k].toTensor();
+        if (t.defined()) at::assert_no_internal_overlap(t);
+      }
     }
     if (!params_[i].is_out || !meta || params_[i].kind != Kind::kTensor) continue;
     const at::Tensor& wanted = meta->arguments[i].toTensor();

@@ -76,6 +76,7 @@ void CopyFromHost(const at::Tensor& self, const at::Tensor& src) {
 void CopyToHost(const at::Tensor& self, const at::Tensor& src) {
   if (src.numel() == 0) return;
   const BufferPtr value = DenseValue(src);
+  AwaitInterruptibly(value->Ready());
   if (self.is_contiguous() && self.scalar_type() == src.scalar_type() && self.sizes() == src.sizes()) {
     value->ToHost(self.mutable_data_ptr());
     return;

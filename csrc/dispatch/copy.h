@@ -1,3 +1,4 @@
+// Copies between devices, dtypes and strides, and reads of single values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -50,6 +50,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Unique2(const at::Tensor& self, b
   return UniqueFlat(self, false, return_inverse, return_counts);
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> UniqueConsecutive(const at::Tensor& self, bool return_inverse, bool return_counts,
+                                                                 std::optional<int64_t> dim) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!dim || self.dim() == 1,
+                              "unique_consecutive: the tpu device compares elements, not slices along a dim of ", self.sizes());
+  return UniqueFlat(self, true, return_inverse, return_counts);
+}
+
 at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(repeats.scalar_type() == c10::ScalarType::Long || repeats.scalar_type() == c10::ScalarType::Int,

@@ -6,6 +6,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/randperm.h>
 
+#include "device/current.h"
 #include "dispatch/bound_op.h"
 #include "dispatch/tensors.h"
 
@@ -17,6 +18,15 @@ int64_t TypeArg(const at::Tensor& out) { return static_cast<int64_t>(out.scalar_
 // PyTorch reads the ends of an integer range as integers.
 at::Scalar AsNumberOf(const at::Tensor& out, const at::Scalar& number) {
   return c10::isIntegralType(out.scalar_type(), false) ? at::Scalar(number.toLong()) : number;
+}
+
+at::Tensor TriangleIndices(InternalOp& op, int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype,
+                           std::optional<at::Device> device) {
+  TORCH_CHECK(row >= 0, "row must be non-negative, got", row);
+  TORCH_CHECK(col >= 0, "col must be non-negative, got", col);
+  const auto type = static_cast<int64_t>(dtype.value_or(at::ScalarType::Long));
+  const c10::DeviceIndex index = device && device->has_index() ? device->index() : CurrentDevice();
+  return op.Run({row, col, offset, type}, index)[0];
 }
 
 at::Tensor& Run(InternalOp& op, torch::jit::Stack arguments, at::Tensor& out) {
@@ -64,6 +74,18 @@ at::Tensor& RandpermOut(int64_t n, std::optional<at::Generator> generator, at::T
   torch::jit::Stack arguments{n, TypeArg(out)};
   arguments.push_back(generator && generator->defined() ? c10::IValue(*generator) : c10::IValue());
   return Run(randperm, std::move(arguments), out);
+}
+
+at::Tensor TrilIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                       std::optional<at::Device> device, std::optional<bool>) {
+  static InternalOp& op = *new InternalOp("tpu::tril_indices(int row, int col, int offset, ScalarType dtype) -> Tensor");
+  return TriangleIndices(op, row, col, offset, dtype, device);
+}
+
+at::Tensor TriuIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                       std::optional<at::Device> device, std::optional<bool>) {
+  static InternalOp& op = *new InternalOp("tpu::triu_indices(int row, int col, int offset, ScalarType dtype) -> Tensor");
+  return TriangleIndices(op, row, col, offset, dtype, device);
 }
 
 }  // namespace torch_tpu

@@ -1,3 +1,4 @@
+// Ops that make a tensor from numbers alone.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -9,5 +10,9 @@ at::Tensor& ArangeOut(const at::Scalar& start, const at::Scalar& end, const at::
 at::Tensor& LinspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out);
 at::Tensor& EyeOut(int64_t n, int64_t m, at::Tensor& out);
 at::Tensor& RandpermOut(int64_t n, std::optional<at::Generator> generator, at::Tensor& out);
+at::Tensor TrilIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory);
+at::Tensor TriuIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory);
 
 }  // namespace torch_tpu

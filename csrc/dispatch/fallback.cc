@@ -49,9 +49,17 @@ void Fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   at::native::cpu_fallback(op, stack, /*error_on_views=*/false);
 }
 
+void Quantized(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, toString(op.operator_name()),
+                              ": expected a dtype that the tpu device supports, got a quantized one");
+}
+
 }  // namespace
 
 void RegisterFallback() {
+  static auto& quantized =
+      *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::QuantizedPrivateUse1, __FILE__, __LINE__);
+  quantized.fallback(torch::CppFunction::makeFromBoxedFunction<&Quantized>());
   static auto& library = *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallback>());
 }

@@ -2,6 +2,7 @@
 #include <torch/library.h>
 
 #include "dispatch/copy.h"
+#include "dispatch/determinants.h"
 #include "dispatch/dynamic.h"
 #include "dispatch/factories.h"
 #include "dispatch/normalization.h"
@@ -45,6 +46,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("nonzero", TORCH_FN(Nonzero));
   m.impl("masked_select", TORCH_FN(MaskedSelect));
   m.impl("_unique2", TORCH_FN(Unique2));
+  m.impl("unique_consecutive", TORCH_FN(UniqueConsecutive));
   m.impl("repeat_interleave.Tensor", TORCH_FN(RepeatInterleave));
   m.impl("equal", TORCH_FN(Equal));
   m.impl("_assert_async", TORCH_FN(AssertAsync));
@@ -54,6 +56,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("linspace.out", TORCH_FN(LinspaceOut));
   m.impl("eye.m_out", TORCH_FN(EyeOut));
   m.impl("randperm.generator_out", TORCH_FN(RandpermOut));
+  m.impl("tril_indices", TORCH_FN(TrilIndices));
+  m.impl("triu_indices", TORCH_FN(TriuIndices));
+
+  m.impl("_linalg_det", TORCH_FN(LinalgDet));
+  m.impl("_linalg_slogdet", TORCH_FN(LinalgSlogdet));
 
   m.impl("native_batch_norm", TORCH_FN(NativeBatchNorm));
   m.impl("_native_batch_norm_legit", TORCH_FN(NativeBatchNormLegit));

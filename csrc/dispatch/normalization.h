@@ -1,3 +1,4 @@
+// Batch norm, which also writes its running statistics.
 #pragma once
 
 #include <ATen/core/Tensor.h>

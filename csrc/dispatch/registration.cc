@@ -84,23 +84,32 @@ class Registrar {
       problems_.push_back(full + ": PyTorch has no such op");
       return;
     }
-    if (handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
-      problems_.push_back(full + ": composite in PyTorch, it must not have a row");
-      return;
-    }
     const c10::FunctionSchema& schema = handle->schema();
     if (Writes(schema)) {
       problems_.push_back(full + ": rows are named by the functional schema");
       return;
     }
+    const size_t before = registered_.size();
     Bind(row, *handle, BoundOp::Form::kFunctional);
-    if (row.traits & kFunctionalOnly) return;
+    if (!(row.traits & kFunctionalOnly)) BindVariants(row, base, schema);
+    if (registered_.size() == before) problems_.push_back(full + ": all its forms are composite in PyTorch or have another row");
+  }
+
+  std::vector<std::string>& problems() { return problems_; }
+  std::vector<std::string>& registered() { return registered_; }
+
+ private:
+  void BindVariants(const OpRow& row, const std::string& base, const c10::FunctionSchema& schema) {
     const std::vector<std::string> types = ReadTypes(schema);
-    if (const auto inplace = c10::Dispatcher::singleton().findSchema({base + "_", overload});
-        inplace && ReadTypes(inplace->schema()) == types && Writes(inplace->schema())) {
-      Bind(row, *inplace, BoundOp::Form::kInplace);
+    // normal_functional stands for normal_: the plain name was taken by another op.
+    const std::string plain = base.ends_with("_functional") ? base.substr(0, base.size() - 11) : base;
+    for (auto [it, end] = overloads_.equal_range(plain + "_"); it != end; ++it) {
+      const auto inplace = c10::Dispatcher::singleton().findSchema(it->second);
+      if (inplace && ReadTypes(inplace->schema()) == types && Writes(inplace->schema())) {
+        Bind(row, *inplace, BoundOp::Form::kInplace);
+      }
     }
-    for (auto [it, end] = overloads_.equal_range(base); it != end; ++it) {
+    for (auto [it, end] = overloads_.equal_range(plain); it != end; ++it) {
       const auto out = c10::Dispatcher::singleton().findSchema(it->second);
       if (out && NumOut(out->schema()) == schema.returns().size() && ReadTypes(out->schema()) == types) {
         Bind(row, *out, BoundOp::Form::kOut);
@@ -108,11 +117,9 @@ class Registrar {
     }
   }
 
-  std::vector<std::string>& problems() { return problems_; }
-  std::vector<std::string>& registered() { return registered_; }
-
- private:
   void Bind(const OpRow& row, const c10::OperatorHandle& handle, BoundOp::Form form) {
+    // A composite form is PyTorch's to take apart (its derivative is that of its parts); another form of the row serves it.
+    if (!(row.traits & kOwnDerivative) && handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return;
     const c10::OperatorName& name = handle.operator_name();
     std::string text = name.name.substr(6);
     if (!name.overload_name.empty()) text += "." + name.overload_name;

@@ -1,3 +1,4 @@
+// Registration of the lowering table's rows with the dispatcher.
 #pragma once
 
 #include <string>

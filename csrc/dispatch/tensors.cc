@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/context.h"
 #include "device/queue.h"
 #include "dispatch/bound_op.h"
 #include "dispatch/dtype_map.h"
@@ -71,6 +72,7 @@ ViewSpec SpecOf(const c10::TensorImpl& tensor, DType dtype) {
 
 BufferPtr DenseValue(const at::Tensor& tensor) {
   const DType dtype = CheckedDType(tensor.scalar_type(), "copy");
+  DeviceContext::CheckFork();
   {
     std::lock_guard lock(Queue::Of(tensor.device().index()).mutex());
     StorageContext& context = ContextOf(*tensor.unsafeGetTensorImpl());

@@ -1,3 +1,4 @@
+// Storage and view ops: they make or change metadata and launch nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>

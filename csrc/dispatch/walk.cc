@@ -16,6 +16,8 @@ namespace {
 
 // Tags keep neighbours in the key from running into each other.
 enum Tag : uint64_t { kNone = 1, kWhole, kView, kUnwritten, kHost, kOutWhole, kListOf, kConst, kOperand, kText };
+// For None where an integer may stand: a number nobody passes (a tag would equal a small integer).
+constexpr uint64_t kNothing = 0x8000'0000'0000'0a57;
 
 uint64_t Word(Tag tag, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0) { return tag | a << 8 | b << 16 | c << 32; }
 
@@ -230,7 +232,7 @@ void Walk::Run(const torch::jit::Stack& stack, size_t begin) {
       if (param.kind == BoundOp::Kind::kTensor) {
         Tensor(at::Tensor(), param);
       } else {
-        Push(Word(kNone));
+        Push(kNothing);
       }
       continue;
     }

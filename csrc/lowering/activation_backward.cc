@@ -78,14 +78,14 @@ Values Elu(Builder& b, const Args& a) {
   Value low_scale = b.Multiply(alpha, scale);
   Value low = a.flag(4) ? b.Multiply(input_scale, b.Add(x, low_scale))
                         : b.Multiply(b.Multiply(input_scale, low_scale), b.Exp(b.Multiply(x, input_scale)));
-  Value slope = b.Select(b.Compare(x, Full(b, x, 0), Direction::kLe), low, scale);
+  Value slope = b.Select(Greater(b, x, 0), scale, low);
   return {Cast(b, b.Multiply(grad, slope), dtype)};
 }
 
 Value Hardtanh(Builder& b, const Args& a, Value grad, Value x) {
-  Value outside = b.Or(b.Compare(x, NumberLike(b, a, 2, x), Direction::kLe),
-                       b.Compare(x, NumberLike(b, a, 3, x), Direction::kGe));
-  return ZeroWhere(b, outside, grad);
+  Value inside = b.And(b.Compare(x, NumberLike(b, a, 2, x), Direction::kGt),
+                       b.Compare(x, NumberLike(b, a, 3, x), Direction::kLt));
+  return ZeroWhere(b, b.Not(inside), grad);
 }
 
 Value LeakyRelu(Builder& b, const Args& a, Value grad, Value x) {
@@ -132,14 +132,14 @@ Value Hardswish(Builder& b, const Args&, Value grad, Value x) {
 
 Value Hardsigmoid(Builder& b, const Args&, Value grad, Value x) {
   Value inside = b.And(Greater(b, x, -3), Less(b, x, 3));
-  return b.Select(inside, b.Divide(grad, Full(b, grad, 6)), Full(b, grad, 0));
+  return b.Select(inside, Mul(b, grad, 1.0f / 6.0f), Full(b, grad, 0));
 }
 
 // Hardshrink and softshrink alike: no gradient between -lambda and lambda.
 Value Shrink(Builder& b, const Args& a, Value grad, Value x) {
   Value bound = NumberLike(b, a, 2, x);
-  Value inside = b.And(b.Compare(x, b.Negate(bound), Direction::kGe), b.Compare(x, bound, Direction::kLe));
-  return ZeroWhere(b, inside, grad);
+  Value outside = b.Or(b.Compare(x, b.Negate(bound), Direction::kLt), b.Compare(x, bound, Direction::kGt));
+  return ZeroWhere(b, b.Not(outside), grad);
 }
 
 // (grad, self, weight) -> gradients of self and, before it is summed to the weight's shape, of the weight.
@@ -167,8 +167,8 @@ Value Logit(Builder& b, const Args& a, Value grad, Value x) {
 
 constexpr OpRow kRows[] = {
     {"gelu_backward", Backward<Gelu>},
-    {"silu_backward", Backward<Silu>},
-    {"mish_backward", Backward<Mish>},
+    {"silu_backward", Backward<Silu>, kOwnDerivative},
+    {"mish_backward", Backward<Mish>, kOwnDerivative},
     {"threshold_backward", Backward<Threshold>},
     {"sigmoid_backward", Backward<SigmoidOfResult>},
     {"tanh_backward", Backward<TanhOfResult>},

@@ -1,6 +1,7 @@
 // Scaled dot-product attention as one program, with the row-wise log-sum-exp that its backward needs.
 //
-// Scores and softmax are float32 for halves; the probabilities are rounded to the inputs' dtype before they meet the values.
+// Scores and softmax are float32 for halves; the probabilities are rounded to the inputs' dtype before the
+// second product.
 #include <cmath>
 
 #include "base/error.h"
@@ -23,8 +24,9 @@ Value BatchDot(Builder& b, Value lhs, int64_t lhs_contract, Value rhs, int64_t r
 // Grouped queries: key and value heads are repeated, each for as many consecutive query heads.
 Value RepeatHeads(Builder& b, Value x, int64_t heads) {
   if (x.rank() < 3 || x.dim(-3) == heads) return x;
-  Check(x.dim(-3) > 0 && heads % x.dim(-3) == 0, "scaled_dot_product_attention: expected key and value heads that divide ",
-        heads, " query heads, got ", x.dim(-3));
+  Check(x.dim(-3) > 0 && heads % x.dim(-3) == 0,
+        "scaled_dot_product_attention: expected key and value heads that divide ", heads,
+        " query heads, got ", x.dim(-3));
   const int64_t head_dim = x.rank() - 3;
   Dims expanded = x.dims(), dims = x.dims(), kept;
   expanded.insert(expanded.begin() + head_dim + 1, heads / x.dim(-3));
@@ -96,8 +98,8 @@ Value ExpMinus(Builder& b, Value x, Value row) {
   return b.Exp(b.Subtract(x, b.BroadcastTo(Unsqueeze(b, row, row.rank()), x.dims())));
 }
 
-// (query, key, value, attn_bias?, is_causal, scale?) -> (output, logsumexp). A row without a visible key gives zeros, and
-// has +inf as its logsumexp, so that its probabilities come out as zeros again in the backward.
+// (query, key, value, attn_bias?, is_causal, scale?) -> (output, logsumexp). A row without a visible key gives zeros
+// and has +inf as its logsumexp, so that its probabilities come out as zeros again in the backward.
 Values EmitAttention(Builder& b, const Args& a) {
   Inputs in = Read(b, a, 0, 3, 4, 5);
   Value scores = Scores(b, in);

@@ -55,12 +55,16 @@ Dims ConvGeometry::OutputSize(const Dims& input, const Dims& kernel) const {
   return out;
 }
 
-Value ConvForward(Builder& b, Value input, Value weight, const ConvGeometry& g) {
+Value ConvForward(Builder& b, Value input, Value weight, const ConvGeometry& g, const Dims& output_spatial) {
   input = FastOperand(b, input), weight = FastOperand(b, weight);
-  if (Value dot = DotForward(b, input, weight, g)) return dot;
+  if (Value dot = DotForward(b, input, weight, g, output_spatial)) return dot;
   ConvWindow window;
   window.strides = g.stride;
-  window.pad_low = window.pad_high = g.padding;
+  window.pad_low = g.padding;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    const int64_t reach = (output_spatial.at(i) - 1) * g.stride[i] + g.dilation[i] * (weight.dim(i + 2) - 1) + 1;
+    window.pad_high.push_back(reach - input.dim(i + 2) - g.padding[i]);
+  }
   window.lhs_dilation = Ones(g.rank());
   window.rhs_dilation = g.dilation;
   window.feature_groups = g.groups;
@@ -139,8 +143,7 @@ Values EmitConvolution(Builder& b, const Args& a) {
     }
     out = ConvInputGradient(b, input, weight, g, size);
   } else {
-    g.OutputSize(SpatialOf(input), SpatialOf(weight));  // its check has PyTorch's words
-    out = ConvForward(b, input, weight, g);
+    out = ConvForward(b, input, weight, g, g.OutputSize(SpatialOf(input), SpatialOf(weight)));
   }
   if (bias) out = b.Add(out, b.BroadcastInDim(Cast(b, bias, out.dtype()), out.dims(), {1}));
   return {b.Convert(out, input.dtype())};
@@ -154,7 +157,8 @@ Values EmitConvolutionBackward(Builder& b, const Args& a) {
   const Dims& mask = a.ints(9);
   Values out(3);
   if (mask[0]) {
-    Value gx = transposed ? ConvForward(b, grad, weight, g) : ConvInputGradient(b, grad, weight, g, SpatialOf(input));
+    Value gx = transposed ? ConvForward(b, grad, weight, g, SpatialOf(input))
+                          : ConvInputGradient(b, grad, weight, g, SpatialOf(input));
     out[0] = b.Convert(gx, input.dtype());
   }
   if (mask[1]) {

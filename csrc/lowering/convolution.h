@@ -18,13 +18,14 @@ Dims SpatialOf(const Value& x);
 ConvDims DefaultConvDims(int64_t spatial);
 
 // Results are in the accumulation type: float32 for halves.
-Value ConvForward(Builder& b, Value input, Value weight, const ConvGeometry& geometry);
+// `output_spatial` is the geometry's output size, or less: a transposed convolution's output_padding is cut off again.
+Value ConvForward(Builder& b, Value input, Value weight, const ConvGeometry& geometry, const Dims& output_spatial);
 Value ConvInputGradient(Builder& b, Value grad, Value weight, const ConvGeometry& geometry, const Dims& input_spatial);
 Value ConvWeightGradient(Builder& b, Value input, Value grad, const ConvGeometry& geometry, const Dims& kernel_spatial);
 
-// convolution_dot.cc: forms as matrix products, which the CPU plugin runs faster than its convolutions. A default Value: the
-// plain form is the better one.
-Value DotForward(Builder& b, Value input, Value weight, const ConvGeometry& geometry);
+// convolution_dot.cc: forms as matrix products, where the CPU plugin runs these faster than its convolutions. A default
+// Value: the plain form is the better one.
+Value DotForward(Builder& b, Value input, Value weight, const ConvGeometry& geometry, const Dims& output_spatial);
 Value DotInputGradient(Builder& b, Value grad, Value weight, const ConvGeometry& geometry, const Dims& input_spatial);
 Value DotWeightGradient(Builder& b, Value input, Value grad, const ConvGeometry& geometry, const Dims& kernel_spatial);
 

@@ -88,9 +88,8 @@ bool IsSuited(Builder& b, const Value& x) { return b.target() == Target::kCpu &&
 
 }  // namespace
 
-Value DotForward(Builder& b, Value input, Value weight, const ConvGeometry& g) {
+Value DotForward(Builder& b, Value input, Value weight, const ConvGeometry& g, const Dims& output) {
   if (!IsSuited(b, input) || !IsPointwise(g, SpatialOf(weight))) return {};
-  Dims output = g.OutputSize(SpatialOf(input), SpatialOf(weight));
   Value x = Flat(b, Tap(b, input, Dims(g.rank(), 0), g, output));
   Value w = b.Reshape(weight, {weight.dim(0), weight.dim(1)});
   Value many = b.BroadcastInDim(w, {x.dim(0), w.dim(0), w.dim(1)}, {1, 2});

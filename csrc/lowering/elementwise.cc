@@ -5,7 +5,7 @@
 
 namespace torch_tpu {
 
-Values Operands(Builder& b, const Args& a, const std::vector<size_t>& positions, DType dtype) {
+Values Operands(Builder& b, const Args& a, const std::vector<size_t>& positions, DType dtype, bool exact_numbers) {
   const DType compute = ComputeType(dtype);
   Values xs;
   for (size_t i : positions) {
@@ -14,14 +14,14 @@ Values Operands(Builder& b, const Args& a, const std::vector<size_t>& positions,
       continue;
     }
     if (a.kind(i) != Arg::Kind::kTensor) {
-      xs.push_back(a.scalar(b, i, compute));
+      xs.push_back(exact_numbers ? a.scalar(b, i, compute) : Cast(b, a.scalar(b, i, dtype), compute));
       continue;
     }
     Value x = a.tensor_or_absent(i);
     if (!x) {
       xs.emplace_back();
-    } else if (x.rank() == 0) {
-      xs.push_back(Cast(b, x, compute));  // CPU kernels read a lone number at full precision
+    } else if (exact_numbers && x.rank() == 0) {
+      xs.push_back(Cast(b, x, compute));
     } else {
       xs.push_back(Cast(b, Cast(b, x, dtype), compute));
     }

@@ -148,6 +148,18 @@ Value PutAlong(Builder& b, Value x, Value index, Value updates, int64_t dim, Com
     }
     return x;
   }
+  if (b.target() == Target::kCpu) {  // the CPU plugins scatter into one dim about three times as fast as with batch dims
+    const Dims strides = ContiguousStrides(x.dims());
+    Value flat = b.Zero(DType::kInt64, index.dims());
+    for (int64_t i = 0; i < rank; ++i) {
+      Value at = i == dim ? index : b.Iota(DType::kInt64, index.dims(), i);
+      flat = b.Add(flat, b.Multiply(at, b.ConstantInt(DType::kInt64, strides[i], index.dims())));
+    }
+    flat = b.Select(InRange(b, index, x.dim(dim)), flat, b.ConstantInt(DType::kInt64, x.numel(), index.dims()));
+    const int64_t n = index.numel();
+    Value result = PutDim(b, b.Reshape(x, {x.numel()}), b.Reshape(flat, {n}), b.Reshape(updates, {n}), 0, combine);
+    return b.Reshape(result, x.dims());
+  }
   ScatterDims dims;
   dims.inserted_window_dims = {dim};
   dims.scatter_dims_to_operand_dims = {dim};
@@ -228,13 +240,11 @@ std::pair<Value, Values> Compact(Builder& b, Value mask, const Values& payloads)
   if (n == 0) return {b.Zero(DType::kInt64), payloads};
   Value ranks = CountTrue(b, mask);
   Value count = b.Reshape(b.SliceDim(ranks, 0, n - 1, n), {});
-  // Gathers, not a scatter: the k-th true is the first place where the count reaches k.
-  Value wanted = b.Add(b.Iota(DType::kInt64, {n}, 0), b.One(DType::kInt64, {n}));
-  Value source = SearchSorted(b, ranks, wanted, false);
+  // The k-th true goes to place k; the others go past the end, where the scatter drops them.
+  Value place = b.Select(mask, b.Subtract(ranks, b.One(DType::kInt64, {n})), b.ConstantInt(DType::kInt64, n, {n}));
   Values moved;
   for (const Value& payload : payloads) {
-    // Past the count the search says n: clamped, these rows mean nothing.
-    moved.push_back(TakeDim(b, payload, source, 0, IndexTrust::kTrusted));
+    moved.push_back(PutDim(b, b.Zero(payload.dtype(), payload.dims()), place, payload, 0, CombineSet));
   }
   return {count, moved};
 }

@@ -45,7 +45,7 @@ Value CountTrue(Builder& b, Value mask);
 // First position in sorted [.., n] (leading dims equal, or 1-d) whose element is not less (right: greater) than the value;
 // NaN counts as the largest. int64 with values' dims.
 Value SearchSorted(Builder& b, Value sorted, Value values, bool right);
-// mask: bool[n]. (count int64 0-d, each payload [n, ..] with the true rows moved to the front in order, rest arbitrary).
+// mask: bool[n]. (count int64 0-d, each payload [n, ..] with the true rows moved to the front in order, zeros after them).
 std::pair<Value, Values> Compact(Builder& b, Value mask, const Values& payloads);
 
 // Parts of IndexingRows(), one per file.

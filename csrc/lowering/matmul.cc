@@ -1,4 +1,4 @@
-// Matrix products. Halves accumulate in float32 and round once, after alpha, beta and the bias, as PyTorch's CPU kernels do.
+// Matrix products. Halves accumulate in float32 and round once, after alpha, beta and the bias, as on PyTorch's CPU.
 #include <optional>
 
 #include "base/error.h"

@@ -52,7 +52,7 @@ Moments Standardize(Builder& b, Value x, const Dims& dims, Value eps) {
   return m;
 }
 
-// Gradient of y = normalized * w with regard to x, where `g` already holds grad * w: rstd * (g - mean(g) - n * mean(g * n)).
+// Gradient with regard to x, where `g` already holds grad * w: rstd * (g - mean(g) - n * mean(g * n)), n = normalized.
 Value StandardizeGradient(Builder& b, Value g, Value normalized, Value rstd, const Dims& dims) {
   Value inner = Minus(b, g, MeanKeep(b, g, dims));
   inner = b.Subtract(inner, Times(b, normalized, MeanKeep(b, b.Multiply(g, normalized), dims)));
@@ -270,7 +270,7 @@ Values EmitWeightNormBackward(Builder& b, const Args& a) {
 constexpr OpRow kRows[] = {
     {"native_layer_norm", EmitLayerNorm},
     {"native_layer_norm_backward", EmitLayerNormBackward},
-    {"_fused_rms_norm", EmitRmsNorm},
+    {"_fused_rms_norm", EmitRmsNorm, kOwnDerivative},
     {"_fused_rms_norm_backward", EmitRmsNormBackward},
     {"native_group_norm", EmitGroupNorm},
     {"native_group_norm_backward", EmitGroupNormBackward},

@@ -83,15 +83,15 @@ Value LearningRate(Builder& b, const Args& a, size_t i, DType dtype) {
   return a.kind(i) == Arg::Kind::kTensor ? ScalarOf(b, a.tensor(i), dtype) : a.scalar(b, i, dtype);
 }
 
-// (self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize,
-//  grad_scale?, found_inf?) -> (self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
+// (self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad,
+//  maximize, grad_scale?, found_inf?) -> (self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
 template <bool kDecoupled>
 Values EmitFusedAdam(Builder& b, const Args& a) {
   CheckLengths(a, 4);
   const bool amsgrad = a.flag(11), maximize = a.flag(12);
   Guard guard = ReadGuard(b, a, 13, 14);
-  Values self = a.tensors(0), grads = a.tensors(1), averages = a.tensors(2), squares = a.tensors(3), tops = a.tensors(4),
-         steps = a.tensors(5);
+  Values self = a.tensors(0), grads = a.tensors(1), averages = a.tensors(2), squares = a.tensors(3);
+  Values tops = a.tensors(4), steps = a.tensors(5);
   Values new_self, new_grads, new_averages, new_squares, new_tops;
   for (size_t i = 0; i < self.size(); ++i) {
     const DType dtype = ComputeType(self[i].dtype());
@@ -136,8 +136,8 @@ Values EmitFusedAdam(Builder& b, const Args& a) {
   return out;
 }
 
-// (self, grads, momentum_buffers, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, grad_scale?,
-//  found_inf?) -> (self, grads, momentum_buffers); no buffers: no momentum
+// (self, grads, momentum_buffers, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
+//  grad_scale?, found_inf?) -> (self, grads, momentum_buffers); no buffers: no momentum
 Values EmitFusedSgd(Builder& b, const Args& a) {
   CheckLengths(a, 2);
   const bool nesterov = a.flag(7), maximize = a.flag(8), first = a.flag(9);
@@ -154,7 +154,8 @@ Values EmitFusedSgd(Builder& b, const Args& a) {
     if (!buffers.empty()) {
       Value momentum = a.scalar(b, 4, dtype), buffer = g;
       if (!first) {
-        buffer = b.Add(Scale(b, Cast(b, buffers.at(i), dtype), momentum), Scale(b, g, OneMinus(b, a.scalar(b, 6, dtype))));
+        Value taken = Scale(b, g, OneMinus(b, a.scalar(b, 6, dtype)));
+        buffer = b.Add(Scale(b, Cast(b, buffers.at(i), dtype), momentum), taken);
       }
       new_buffers.push_back(guard.Take(b, buffers.at(i), buffer));
       g = nesterov ? b.Add(g, Scale(b, buffer, momentum)) : buffer;

@@ -24,8 +24,17 @@ Values AddOrSub(Builder& b, const Args& a) {
   return {Cast(b, kSign > 0 ? b.Add(x, y) : b.Subtract(x, y), dtype)};
 }
 
-Value Times(Builder& b, Value x, Value y) { return b.Multiply(x, y); }
-Value Over(Builder& b, Value x, Value y) { return b.Divide(x, y); }
+Values Multiplied(Builder& b, const Args& a) {
+  const DType dtype = ResultType(a, {0, 1});
+  Values v = Operands(b, a, {0, 1}, dtype, true);
+  return {Cast(b, b.Multiply(v[0], v[1]), dtype)};
+}
+
+Values Divided(Builder& b, const Args& a) {
+  const DType dtype = FloatResult(ResultType(a, {0, 1}));
+  Values v = Operands(b, a, {0, 1}, dtype, true);
+  return {Cast(b, b.Divide(v[0], v[1]), dtype)};
+}
 
 Value Differ(Builder& b, Value x, Value y) { return b.Compare(x, y, Direction::kNe); }
 
@@ -56,7 +65,13 @@ Value FloorDivide(Builder& b, Value x, Value y) {
   return b.Select(Eq(b, y, 0), plain, result);
 }
 
-Value TruncDivide(Builder& b, Value x, Value y) { return Trunc(b, b.Divide(x, y)); }
+// CPU rounds the quotient before it truncates, which a short float shows.
+Values TruncDivided(Builder& b, const Args& a) {
+  const DType dtype = ResultType(a, {0, 1});
+  Values v = Operands(b, a, {0, 1}, dtype);
+  Value quotient = ToCompute(b, Cast(b, b.Divide(v[0], v[1]), dtype));
+  return {Cast(b, Trunc(b, quotient), dtype)};
+}
 
 // Sign of the divisor.
 Value Modulo(Builder& b, Value x, Value y) {
@@ -69,8 +84,8 @@ Value Fmod(Builder& b, Value x, Value y) { return b.Remainder(x, y); }
 
 Values DivMode(Builder& b, const Args& a) {
   const std::string mode = a.text(2);
-  if (mode.empty()) return FloatBinary<Over>(b, a);
-  if (mode == "trunc") return SameBinary<TruncDivide>(b, a);
+  if (mode.empty()) return Divided(b, a);
+  if (mode == "trunc") return TruncDivided(b, a);
   Check(mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
   return SameBinary<FloorDivide>(b, a);
 }
@@ -180,10 +195,10 @@ constexpr OpRow kRows[] = {
     {"sub.Scalar", AddOrSub<-1, false>},
     {"rsub.Tensor", AddOrSub<-1, true>},
     {"rsub.Scalar", AddOrSub<-1, true>},
-    {"mul.Tensor", SameBinary<Times>},
-    {"mul.Scalar", SameBinary<Times>},
-    {"div.Tensor", FloatBinary<Over>},
-    {"div.Scalar", FloatBinary<Over>},
+    {"mul.Tensor", Multiplied},
+    {"mul.Scalar", Multiplied},
+    {"div.Tensor", Divided},
+    {"div.Scalar", Divided},
     {"div.Tensor_mode", DivMode},
     {"div.Scalar_mode", DivMode},
     {"floor_divide", SameBinary<FloorDivide>},

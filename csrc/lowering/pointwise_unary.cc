@@ -129,9 +129,9 @@ constexpr OpRow kRows[] = {
     {"isneginf", IsSignedInf<-1>},
     {"signbit", SignBitRow},
     {"nan_to_num", NanToNum},
-    {"fill.Scalar", Fill},
-    {"fill.Tensor", Fill},
-    {"zero", ZeroRow},
+    {"fill.Scalar", Fill, kIdempotent},
+    {"fill.Tensor", Fill, kIdempotent},
+    {"zero", ZeroRow, kIdempotent},
 };
 
 }  // namespace

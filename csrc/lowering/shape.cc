@@ -185,7 +185,6 @@ std::vector<OpRow> RearrangeRows() {
       {"pixel_shuffle", PixelShuffle},
       {"pixel_unshuffle", PixelUnshuffle},
       {"channel_shuffle", ChannelShuffle},
-      {"native_channel_shuffle", ChannelShuffle},
   };
 }
 

@@ -1,4 +1,6 @@
 // Tensors made from numbers.
+#include <algorithm>
+
 #include "base/error.h"
 #include "lowering/indexing.h"
 #include "lowering/math.h"
@@ -88,8 +90,8 @@ std::vector<OpRow> FactoryRows() {
       {"tpu::iota", Sequence, kInternal},
       {"tpu::linspace", Linspace, kInternal},
       {"tpu::eye", Eye, kInternal},
-      {"tril_indices", TrilIndices},
-      {"triu_indices", TriuIndices},
+      {"tpu::tril_indices", TrilIndices, kInternal},
+      {"tpu::triu_indices", TriuIndices, kInternal},
   };
 }
 

@@ -146,6 +146,24 @@ Value Erfc(Builder& b, Value x) {
   return b.Select(Less(b, b.Abs(x), 0.5), SubFrom(b, 1, SmallErf(b, x)), large);
 }
 
+Value Erfcx(Builder& b, Value x) {
+  Value size = b.Abs(x);
+  const double last = IsWide(x) ? 28 : 12, middle = IsWide(x) ? 4 : 2;
+  Value y = b.Select(Greater(b, size, last), Full(b, x, last), size);
+  Value u = b.Divide(AddC(b, y, -middle), AddC(b, y, middle));
+  Value scaled = IsWide(x) ? Polynomial(b, u, kErfcx64) : Polynomial(b, u, kErfcx32);
+  Value center = b.Divide(scaled, AddC(b, Mul(b, y, 2), 1));
+  Value far = b.Select(Greater(b, size, last), size, Full(b, x, last));
+  Value inverse = b.Divide(Full(b, x, 1), far);
+  const double kSeries[] = {1, -1, 3, -15, 105, -945, 10395};
+  Value tail = b.Multiply(Mul(b, inverse, std::numbers::inv_sqrtpi),
+                          Polynomial(b, Mul(b, b.Multiply(inverse, inverse), 0.5), kSeries));
+  Value gauss = b.Exp(b.Multiply(x, x));
+  Value small = b.Multiply(gauss, SubFrom(b, 1, SmallErf(b, size)));
+  Value positive = b.Select(Less(b, size, 0.5), small, b.Select(Greater(b, size, last), tail, center));
+  return b.Select(Less(b, x, 0), b.Subtract(Mul(b, gauss, 2), positive), positive);
+}
+
 Value Erfinv(Builder& b, Value x) {
   Value size = b.Abs(x);
   Value w = b.Negate(b.Log(b.Multiply(SubFrom(b, 1, x), AddC(b, x, 1))));

@@ -7,6 +7,7 @@ namespace torch_tpu {
 
 Value Erf(Builder& b, Value x);
 Value Erfc(Builder& b, Value x);    // small relative error in the tail too
+Value Erfcx(Builder& b, Value x);   // e^(x^2) erfc(x)
 Value Erfinv(Builder& b, Value x);  // infinite at -1 and 1, NaN outside
 Value Lgamma(Builder& b, Value x);  // log |gamma(x)|
 Value Digamma(Builder& b, Value x);

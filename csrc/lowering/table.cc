@@ -12,7 +12,8 @@ const std::vector<OpRow>& AllRows() {
     auto* all = new std::vector<OpRow>;
     for (auto family : {PointwiseRows(), ActivationRows(), ReductionRows(), ShapeRows(), IndexingRows(), MatmulRows(),
                         ConvolutionRows(), PoolingRows(), NormalizationRows(), AttentionRows(), LossRows(),
-                        RandomRows(), SortRows(), OptimizerRows(), ViewRows()}) {
+                        RandomRows(), SortRows(), OptimizerRows(), SpecialRows(), FftRows(), LinalgRows(),
+                        ViewRows()}) {
       all->insert(all->end(), family.begin(), family.end());
     }
     return all;

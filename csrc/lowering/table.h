@@ -27,6 +27,9 @@ std::span<const OpRow> LossRows();        // loss.cc
 std::span<const OpRow> RandomRows();      // random.cc
 std::span<const OpRow> SortRows();        // sort.cc: sort, topk, unique and nonzero helpers
 std::span<const OpRow> OptimizerRows();   // optimizer.cc: foreach and fused optimizer ops
+std::span<const OpRow> SpecialRows();     // special_gamma.cc: Bessel, zeta, incomplete gamma, orthogonal polynomials
+std::span<const OpRow> FftRows();         // fft.cc
+std::span<const OpRow> LinalgRows();      // linalg.cc: LU, QR, Cholesky, eigh, SVD, solves
 std::span<const OpRow> ViewRows();        // view_ops.cc: internal reads and writes of views, casts
 
 const std::vector<OpRow>& AllRows();

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "pjrt_c_api.h"
+#include "plugin/abandon.h"
 #include "plugin/plugin.h"
 
 namespace torch_tpu {
@@ -53,10 +54,10 @@ inline void Call(const Plugin& plugin, Function* PJRT_Api::*function, Args& args
   }
 }
 
-// For destructors: a failure has nobody to go to, so it is dropped.
+// For destructors: a failure has nobody to go to, so it is dropped. Does nothing once plugins are abandoned.
 template <class Function, class Args>
 inline void CallQuietly(const Plugin& plugin, Function* PJRT_Api::*function, Args& args) noexcept {
-  if (!Has(plugin, function)) return;
+  if (PluginsAbandoned() || !Has(plugin, function)) return;
   PJRT_Error* error = (plugin.api()->*function)(&args);
   if (error == nullptr) return;
   auto destroy = PJRT_ARGS(PJRT_Error_Destroy);

@@ -20,7 +20,9 @@ enum Trait : uint32_t {
   kFunctionalOnly = 1 << 2,// do not derive the in-place and out= variants
   kNoMeta = 1 << 3,        // PyTorch has no meta kernel, or one that is wrong here: outputs are contiguous
   kInternal = 1 << 4,      // ours, not an ATen op: name "tpu::...", not registered with the dispatcher
+  kIdempotent = 1 << 6,    // writes the same value however often: may write through overlapping strides, as on CPU
   kPowIdentity = 1 << 5,   // Scalar arguments equal to a small number (-2..4, 0.5, -0.5) are part of the program
+  kOwnDerivative = 1 << 7, // composite in PyTorch, but with a backend kernel and a derivative of its own: bound all the same
 };
 
 struct OpRow {

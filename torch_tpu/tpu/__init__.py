@@ -133,6 +133,11 @@ class _TpuModule(ModuleType):
         modes.set_global_eager_mode(mode)
 
     @property
+    def _initialized(self) -> bool:
+        # Read by torch.utils.checkpoint to decide whether there is an RNG state to replay: there is one before any client.
+        return device_count() > 0
+
+    @property
     def default_generators(self) -> tuple[torch.Generator, ...]:
         """One generator a device."""
         return random.default_generators()

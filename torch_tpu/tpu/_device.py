@@ -131,10 +131,10 @@ _KINDS = {
 }
 
 
-def _name(platform: str, kind: str, plugin: str) -> str:
+def _name(platform: str, kind: str) -> str:
     if platform.lower() == "tpu":
         return _KINDS.get(kind, kind if kind.startswith("TPU") else f"TPU {kind}")
-    return f"XLA {platform.upper()} (no TPU; plugin {plugin})"
+    return f"XLA {platform.upper()} (no TPU)"
 
 
 def get_device_name(device: Any = None) -> str:
@@ -142,7 +142,7 @@ def get_device_name(device: Any = None) -> str:
     init()
     index = _get_device_index(device, optional=True)
     _check_index(index)
-    return _name(_C.platform_name(), _C.device_kind(index), _C.plugin_name())
+    return _name(_C.platform_name(), _C.device_kind(index))
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:

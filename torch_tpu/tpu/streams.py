@@ -31,8 +31,16 @@ class Stream(torch.Stream):
         return f"<torch.tpu.Stream device={self.device} stream_id={self.stream_id}>"
 
 
-class Event(torch.Event):
-    """A mark in a stream: `record`, then `query`, `synchronize`, `wait`, and `elapsed_time` (ms) with `enable_timing`."""
+class _EventType(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, torch.Event) and instance.device.type == "tpu"
+
+
+class Event(torch.Event, metaclass=_EventType):
+    """A mark in a stream: `record`, then `query`, `synchronize`, `wait`, and `elapsed_time` (ms) with `enable_timing`.
+
+    Calling it gives a plain torch.Event of the device: `elapsed_time` and others take no subclass.
+    """
 
     def __new__(
         cls,
@@ -41,14 +49,11 @@ class Event(torch.Event):
         interprocess: bool = False,
         external: bool = False,
         device: Any = None,
-    ) -> Event:
+    ) -> torch.Event:
         if interprocess:
             raise NotImplementedError("torch.tpu.Event: events of a tpu cannot be shared between processes")
-        index = _get_device_index(device, optional=True)
-        return super().__new__(cls, torch.device("tpu", index), enable_timing=enable_timing, blocking=blocking)
-
-    def __repr__(self) -> str:
-        return f"<torch.tpu.Event device={self.device} event_id={self.event_id}>"
+        where = torch.device("tpu", _get_device_index(device, optional=True))
+        return torch.Event(where, enable_timing=enable_timing, blocking=blocking)
 
 
 def _ours(stream: torch.Stream) -> Stream:

@@ -1,0 +1,172 @@
+"""Bad input raises what CPU PyTorch raises, changes nothing, and never ends the process."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from child import errors
+from child import run as child
+from compare import same
+
+
+def raised(fn) -> Exception:
+    try:
+        out = fn()
+        if isinstance(out, torch.Tensor):
+            out.cpu()
+    except Exception as error:
+        return error
+    raise AssertionError("expected an error")
+
+
+MISTAKES = {
+    "shapes that don't broadcast": lambda d: torch.ones(3, device=d) + torch.ones(4, device=d),
+    "in-place broadcast": lambda d: torch.ones(3, device=d).add_(torch.ones(2, 3, device=d)),
+    "matmul": lambda d: torch.ones(2, 3, device=d) @ torch.ones(4, 5, device=d),
+    "matmul dtypes": lambda d: torch.ones(2, 3, device=d) @ torch.ones(3, 2, device=d).long(),
+    "dim": lambda d: torch.ones(2, 3, device=d).sum(5),
+    "cat": lambda d: torch.cat([torch.ones(2, 3, device=d), torch.ones(2, 4, device=d)]),
+    "view": lambda d: torch.ones(2, 3, device=d).view(4, 2),
+    "view of a transpose": lambda d: torch.ones(2, 3, device=d).t().view(6),
+    "index": lambda d: torch.ones(3, device=d)[5],
+    "too many indices": lambda d: torch.ones(3, device=d)[1, 2],
+    "index dtype": lambda d: torch.ones(3, device=d)[torch.ones(2, device=d)],
+    "mask shape": lambda d: torch.ones(3, device=d)[torch.ones(4, device=d) > 0],
+    "bool minus": lambda d: torch.ones(2, device=d).bool() - torch.ones(2, device=d).bool(),
+    "bool negate": lambda d: -torch.ones(2, device=d).bool(),
+    "int in-place true division": lambda d: torch.ones(2, device=d).int().div_(2),
+    "float into int": lambda d: torch.ones(2, device=d).int().add_(1.5),
+    "gather": lambda d: torch.ones(2, 3, device=d).gather(0, torch.zeros(2, 3, device=d)),
+    "embedding": lambda d: torch.nn.functional.embedding(torch.ones(2, device=d), torch.ones(3, 4, device=d)),
+    "conv channels": lambda d: torch.nn.functional.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 2, 3, 3, device=d)),
+    "item of many": lambda d: torch.ones(3, device=d).item(),
+    "bool of many": lambda d: bool(torch.ones(3, device=d)),
+    "negative size": lambda d: torch.empty(-1, device=d),
+    "arange step": lambda d: torch.arange(0, 3, 0, device=d),
+    "arange sign": lambda d: torch.arange(0, 3, -1, device=d),
+    "expand": lambda d: torch.ones(2, 3, device=d).expand(4, 3),
+    "out dtype": lambda d: torch.add(torch.ones(2, device=d), 1.5, out=torch.ones(2, device=d).int()),
+    "max of nothing": lambda d: torch.ones(0, device=d).max(),
+    "argmax of nothing": lambda d: torch.ones(0, device=d).argmax(),
+    "backward twice": lambda d: twice(d),
+    "grad of an integer": lambda d: torch.ones(2, device=d).int().requires_grad_(),
+    "leaf in place": lambda d: torch.ones(2, device=d, requires_grad=True).add_(1),
+    "cross_entropy shapes": lambda d: torch.nn.functional.cross_entropy(torch.ones(2, 3, device=d), torch.ones(3, device=d).long()),
+    "bernoulli range": lambda d: torch.ones(2, device=d).bernoulli_(1.5),
+    "normal std": lambda d: torch.ones(2, device=d).normal_(0, -1),
+    "dropout p": lambda d: torch.nn.functional.dropout(torch.ones(2, device=d), 1.5),
+    "split": lambda d: torch.ones(5, device=d).split([2, 2]),
+    "where": lambda d: torch.where(torch.ones(2, device=d), torch.ones(2, device=d), torch.ones(2, device=d)),
+    "scatter": lambda d: torch.ones(2, 3, device=d).scatter(3, torch.zeros(2, 3, device=d).long(), 1),
+    "topk": lambda d: torch.ones(3, device=d).topk(5),
+    "reshape": lambda d: torch.ones(2, 3, device=d).reshape(7),
+    "layer_norm": lambda d: torch.nn.functional.layer_norm(torch.ones(2, 3, device=d), (4,)),
+}
+
+
+def twice(device: str) -> None:
+    x = torch.ones(2, device=device, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    y.backward()
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_same_type_as_cpu(name: str, mode: str) -> None:
+    want, got = raised(lambda: MISTAKES[name]("cpu")), raised(lambda: MISTAKES[name]("tpu"))
+    assert type(got) is type(want), f"{type(got).__name__}: {got}\nwhere CPU raises {type(want).__name__}: {want}"
+    assert str(got).strip(), "an error says what is wrong"
+
+
+def test_a_failed_op_changes_nothing(mode: str) -> None:
+    x = torch.arange(3.0, device="tpu")
+    for wrong in (lambda: x.add_(torch.ones(4, device="tpu")), lambda: x.mul_(torch.ones(3)), lambda: x.copy_(torch.ones(2, 3))):
+        raised(wrong)
+    same(x, torch.arange(3.0))
+    same(x + 1, torch.arange(3.0) + 1)
+
+
+def test_devices_do_not_mix(mode: str) -> None:
+    x = torch.ones(2, 3, device="tpu")
+    for wrong in (lambda: x + torch.ones(2, 3), lambda: torch.ones(2, 3) + x, lambda: x @ torch.ones(3, 2),
+                  lambda: torch.cat([x, torch.ones(2, 3)]), lambda: torch.nn.Linear(3, 2)(x), lambda: x.add_(torch.ones(3))):
+        error = raised(wrong)
+        assert isinstance(error, RuntimeError) and "device" in str(error) and "tpu" in str(error), error
+    same(x + torch.tensor(2.0), torch.full((2, 3), 3.0))  # a 0-d host tensor is a number
+    with pytest.raises(RuntimeError):
+        torch.zeros(2).add_(x[0, :2])
+
+
+def test_unknown_devices_and_dtypes() -> None:
+    with pytest.raises(RuntimeError, match="(?i)device"):
+        torch.ones(2, device="tpu:7")
+    with pytest.raises(RuntimeError):
+        torch.ones(2).to("tpu:7")
+    for dtype in (torch.complex32, torch.quint8, torch.bits8):
+        with pytest.raises(NotImplementedError, match="dtype"):
+            torch.empty(2, dtype=dtype, device="tpu")
+    with pytest.raises((NotImplementedError, RuntimeError), match="(?i)strided|layout"):
+        torch.empty(2, 2, layout=torch.sparse_csr, device="tpu")
+
+
+def test_index_out_of_range_is_an_error_in_debug_mode() -> None:
+    with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING):
+        x = torch.arange(3.0, device="tpu")
+        with pytest.raises(IndexError, match="out of bounds|out of range"):
+            x[torch.tensor([0, 3], device="tpu")]
+        with pytest.raises(IndexError, match="out of bounds|out of range"):
+            x[torch.tensor([-4], device="tpu")] = 1.0
+
+
+def test_fallback_is_counted_warned_about_and_refusable() -> None:
+    out = child(
+        """
+        import warnings
+        import torch, torch_tpu
+        x = torch.rand(4, 4, device="tpu")
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                y = torch.segment_reduce(torch.ones(4, device="tpu"), "sum", lengths=torch.tensor([1, 3], device="tpu"))
+        assert y.cpu().tolist() == [1.0, 3.0] and y.device.type == "tpu"
+        print(len([w for w in seen if "no lowering" in str(w.message)]), torch_tpu.fallback_counts()["aten::segment_reduce"])
+        """
+    )
+    assert out.split()[-2:] == ["1", "3"]
+    child(
+        """
+        import torch, torch_tpu
+        try:
+            torch.segment_reduce(torch.ones(4, device="tpu"), "sum", lengths=torch.tensor([1, 3], device="tpu"))
+        except NotImplementedError as error:
+            assert "segment_reduce" in str(error) and "TORCH_TPU_FALLBACK" in str(error)
+        else:
+            raise AssertionError
+        """,
+        TORCH_TPU_FALLBACK="error",
+    )
+
+
+def test_every_row_is_registered() -> None:
+    from torch_tpu import _C
+
+    assert _C.registration_problems() == []
+    assert len(_C.registered_ops()) == len(set(_C.registered_ops())) > 900
+
+
+@pytest.mark.parametrize(("plugin", "text"), [("/nowhere/plugin.so", "nowhere"), ("no-such-plugin", "no-such-plugin"),
+                                              (__file__, "test_errors.py")])
+def test_plugins_that_cannot_be_used(plugin: str, text: str) -> None:
+    out = child(
+        """
+        import torch, torch_tpu
+        print(torch.tpu.is_available(), torch.tpu.device_count())
+        try:
+            torch.ones(2, device="tpu")
+        except RuntimeError as error:
+            print("ERROR", error)
+        print((torch.ones(2) + 1).tolist())
+        """,
+        TORCH_TPU_PLUGIN=plugin,
+    )
+    assert "ERROR" in out and text in out and "[2.0, 2.0]" in out, out + errors()
