@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import weakref
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def test_import_starts_nothing_and_prints_nothing() -> None:
         assert torch.device("tpu", 0) == torch.device("tpu:0")
         assert torch.accelerator.current_accelerator() == torch.device("tpu")
         torch.manual_seed(3)
-        torch.accelerator.synchronize()
+        torch.tpu.synchronize()
         x = torch.ones(4, requires_grad=True)
         (x * x).sum().backward()
         assert not _C.is_initialized() and not torch.tpu.is_initialized()
@@ -232,9 +233,9 @@ def test_host_only_requests_are_refused() -> None:
     x = torch.ones(2, device="tpu")
     with pytest.raises(TypeError, match="convert tpu:0 device type tensor to numpy"):
         x.numpy()
-    with pytest.raises((RuntimeError, NotImplementedError), match=r"(?i)shar"):
-        x.share_memory_()
-    assert not torch.ones(2).is_shared()
+    # PyTorch itself makes share_memory_() a no-op for devices; it is the passing on that cannot work.
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        ForkingPickler.dumps(x)
 
 
 def test_printing() -> None:
@@ -327,7 +328,7 @@ def test_safetensors(tmp_path: Path) -> None:
     path = str(tmp_path / "x.safetensors")
     state = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(3, dtype=torch.bfloat16)}
     save_file({k: v.to("tpu") for k, v in state.items()}, path)
-    loaded = load_file(path, device="tpu")
+    loaded = load_file(path, device=0)  # it knows no `tpu` by name; an index means the accelerator's
     assert all(t.is_tpu for t in loaded.values())
     same(loaded, state)
 

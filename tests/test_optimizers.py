@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch_tpu
 from compare import both
 from torch import nn
 
@@ -54,19 +55,24 @@ def test_other_optimizers(mode: str, name: str) -> None:
 
 
 def test_new_learning_rate_compiles_nothing(mode: str) -> None:
-    parameter = nn.Parameter(torch.ones(4).to("tpu"))
-    optimizer = torch.optim.AdamW([parameter], lr=1e-2)
-    for step in range(3):
-        optimizer.param_groups[0]["lr"] = 1e-2 / (step + 1)
-        parameter.grad = torch.full((4,), float(step + 1)).to("tpu")
+    def step(parameter: nn.Parameter, optimizer: torch.optim.Optimizer, number: int) -> None:
+        optimizer.param_groups[0]["lr"] = 1e-2 / number
+        parameter.grad = torch.full((4,), 1.5 + number).to(parameter.device)
         optimizer.step()
-    want = nn.Parameter(torch.ones(4))
-    reference = torch.optim.AdamW([want], lr=1e-2)
-    for step in range(3):
-        reference.param_groups[0]["lr"] = 1e-2 / (step + 1)
-        want.grad = torch.full((4,), float(step + 1))
-        reference.step()
-    torch.testing.assert_close(parameter.detach().cpu(), want.detach(), rtol=1e-5, atol=1e-6)
+
+    def work(device: str) -> list[torch.Tensor]:
+        parameter = nn.Parameter(torch.ones(4).to(device))
+        optimizer = torch.optim.AdamW([parameter], lr=1e-2)
+        for number in (2, 3):
+            step(parameter, optimizer, number)
+        before = torch_tpu._C.cache_stats()
+        for number in (4, 5, 6):
+            step(parameter, optimizer, number)
+        after = torch_tpu._C.cache_stats()
+        assert after["compilations"] == before["compilations"], (before, after)
+        return [parameter]
+
+    both(work, rtol=1e-5, atol=1e-6)
 
 
 def test_clip_grad_norm(mode: str) -> None:

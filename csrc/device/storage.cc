@@ -35,6 +35,44 @@ void Count(const StorageContext& context, int64_t bytes) {
   }
 }
 
+// All contexts, so that one can be found by its address. A list costs next to nothing where it is kept up: at each allocation.
+class LiveStorages {
+ public:
+  static LiveStorages& Get() {
+    static auto* live = new LiveStorages;
+    return *live;
+  }
+
+  void Add(StorageContext* context) {
+    std::lock_guard lock(mutex_);
+    context->next_live = first_;
+    if (first_ != nullptr) first_->previous_live = context;
+    first_ = context;
+  }
+
+  void Remove(StorageContext* context) {
+    std::lock_guard lock(mutex_);
+    (context->previous_live != nullptr ? context->previous_live->next_live : first_) = context->next_live;
+    if (context->next_live != nullptr) context->next_live->previous_live = context->previous_live;
+  }
+
+  void Move(StorageContext* context, uintptr_t address) {
+    std::lock_guard lock(mutex_);
+    context->address = address;
+  }
+
+  StorageContext* Find(uintptr_t address) {
+    std::lock_guard lock(mutex_);
+    StorageContext* context = first_;
+    while (context != nullptr && context->address != address) context = context->next_live;
+    return context;
+  }
+
+ private:
+  std::mutex mutex_;
+  StorageContext* first_ = nullptr;
+};
+
 // Gives up a value.
 void Release(BufferPtr& value, c10::DeviceIndex device) {
   if (value == nullptr) return;
@@ -44,6 +82,7 @@ void Release(BufferPtr& value, c10::DeviceIndex device) {
 
 void DeleteStorage(void* pointer) {
   auto* context = static_cast<StorageContext*>(pointer);
+  LiveStorages::Get().Remove(context);
   Count(*context, -static_cast<int64_t>(context->nbytes));
   try {
     Release(context->value, context->device);
@@ -102,14 +141,16 @@ c10::DeviceAllocator* GetAllocator() { return TheAllocator(); }
 
 c10::DataPtr AllocateStorage(size_t nbytes, c10::DeviceIndex device) {
   if (DeviceContext::IsInBadFork()) [[unlikely]] WithTorchErrors([] { DeviceContext::CheckFork(); });
-  auto* context = new StorageContext{nullptr, device, nbytes, ReserveAddress(nbytes, device)};
+  auto* context = new StorageContext{nullptr, nullptr, device, nbytes, ReserveAddress(nbytes, device)};
+  LiveStorages::Get().Add(context);
   Count(*context, static_cast<int64_t>(nbytes));
   return c10::DataPtr(reinterpret_cast<void*>(context->address), context, &DeleteStorage, TpuDevice(device));
 }
 
 StorageContext* ContextOf(const c10::DataPtr& data) {
-  if (data.get_deleter() != &DeleteStorage) return nullptr;
-  return static_cast<StorageContext*>(data.get_context());
+  if (data.get_deleter() == &DeleteStorage) [[likely]] return static_cast<StorageContext*>(data.get_context());
+  if (data.get() == nullptr || !data.device().is_privateuseone()) return nullptr;
+  return LiveStorages::Get().Find(reinterpret_cast<uintptr_t>(data.get()));
 }
 
 StorageContext& ContextOf(const c10::TensorImpl& tensor) {
@@ -137,9 +178,12 @@ void ResizeStorage(c10::StorageImpl& storage, size_t nbytes) {
   stats.Allocated(nbytes);
   const bool grows = nbytes > context->nbytes;
   context->nbytes = nbytes;
-  if (nbytes == 0) Release(context->value, context->device);
+  if (nbytes == 0) {
+    Release(context->value, context->device);
+    context->pending.reset();
+  }
   if (grows) {
-    context->address = ReserveAddress(nbytes, context->device);
+    LiveStorages::Get().Move(context, ReserveAddress(nbytes, context->device));
     c10::DataPtr old = storage.set_data_ptr(c10::DataPtr());
     old.release_context();
     storage.set_data_ptr_noswap(c10::DataPtr(reinterpret_cast<void*>(context->address), context, &DeleteStorage,

@@ -6,6 +6,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -16,17 +17,23 @@ namespace torch_tpu {
 // The context of a storage's DataPtr. The value has the dtype and dims it was created with, row-major, and starts at the
 // storage's first byte; it may be smaller or larger than the storage (after a resize), or absent (never written: reads see
 // zeros). Guarded by its device's queue lock (device/queue.h).
+struct Pending;  // dispatch/pending.h
+
 struct StorageContext {
   BufferPtr value;
+  std::shared_ptr<Pending> pending;  // fused mode: the value is recorded, not computed; then `value` is null
   c10::DeviceIndex device = 0;
   size_t nbytes = 0;
   uintptr_t address = 0;
+  StorageContext* next_live = nullptr;  // of the allocator's list
+  StorageContext* previous_live = nullptr;
 };
 
 // A DataPtr of `nbytes` on tpu:`device` with no value yet: costs no device memory until written, and touches no client.
 // Counted by the allocator. Throws c10::Error in a forked child.
 c10::DataPtr AllocateStorage(size_t nbytes, c10::DeviceIndex device);
-// nullptr when the DataPtr is not ours.
+// nullptr when the DataPtr is not ours. A DataPtr that only borrows the address of a live storage's first byte (from_blob, by
+// which torch.save and pickle read a device's storage) gives that storage's context; finding it is slow.
 StorageContext* ContextOf(const c10::DataPtr& data);
 inline StorageContext* ContextOf(const c10::StorageImpl& storage) { return ContextOf(storage.data_ptr()); }
 // Throws c10::Error when the tensor's storage is not a tpu storage.

@@ -10,6 +10,7 @@
 #include "dispatch/host_values.h"
 #include "dispatch/mode.h"
 #include "dispatch/replay.h"
+#include "dispatch/tape.h"
 #include "dispatch/tensors.h"
 #include "dispatch/walk.h"
 
@@ -100,11 +101,19 @@ void BoundOp::Call(torch::jit::Stack* stack, int device) {
         Walk walk(*this, device);
         walk.Run(*stack, begin);
         const Entry* entry = nullptr;
+        bool compiled = false;
         {
           std::lock_guard entries_lock(mutex_);
-          if (auto it = entries_.find(walk.key()); it != entries_.end()) entry = it->second.get();
+          if (auto it = entries_.find(walk.key()); it != entries_.end()) {
+            entry = it->second.get();
+            compiled = entry->executable != nullptr || entry->graph.outputs.empty();
+          }
         }
-        if (entry != nullptr) {
+        if (entry != nullptr && (compiled || walk.fused() || !entry->resizes.empty())) {
+          if (entry->resizes.empty() && walk.fused()) {
+            Record(*entry, walk, stack, begin);
+            return;
+          }
           if (entry->resizes.empty()) {
             Execute(*entry, walk, stack, begin);
             return;
@@ -117,7 +126,9 @@ void BoundOp::Call(torch::jit::Stack* stack, int device) {
       std::string key;
       std::unique_ptr<Entry> made = Miss(*stack, begin, device, &key);
       std::lock_guard entries_lock(mutex_);
-      entries_.try_emplace(std::move(key), std::move(made));
+      const auto [place, fresh] = entries_.try_emplace(std::move(key), std::move(made));
+      // Entries stay where they are: tapes refer to them. A second miss brings what fused mode had not needed.
+      if (!fresh && place->second->executable == nullptr) place->second->executable = std::move(made->executable);
     }
   });
 }
@@ -125,35 +136,76 @@ void BoundOp::Call(torch::jit::Stack* stack, int device) {
 void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin) {
   std::vector<BufferPtr> values;
   if (entry.executable != nullptr) {
-    if (row_.traits & kRandom) {
-      // At most two words per element are drawn, and a few more for ops that draw per row.
-      const auto state = GeneratorFor(walk.generator() ? std::optional(*walk.generator()) : std::nullopt, walk.device())
-                             .Reserve(2 * static_cast<uint64_t>(LargestNumel(walk, *stack, begin)) + 4);
-      const uint64_t words[2] = {state.first, state.second};
-      DeviceContext& context = DeviceContext::Get();
-      walk.AddInput(context.client().FromHost(context.device(walk.device()), words, TensorType{DType::kUInt64, {2}}));
-    }
+    AddRandomState(walk, *stack, begin);
     const auto& inputs = walk.inputs();
     c10::SmallVector<PJRT_Buffer*, 16> raw;
-    for (Buffer* input : inputs) raw.push_back(input->raw());
+    for (const InputRef& input : inputs) raw.push_back(input.buffer->raw());
     c10::SmallVector<int64_t, 8> keep;
     for (const auto& [input, store] : entry.aliases) {
-      const StorageContext* owner = walk.owner(input);
+      const StorageContext* owner = inputs[input].owner;
       if (owner == nullptr || owner->value.use_count() > 1) keep.push_back(input);
     }
     entry.executable->Execute(DeviceContext::Get().device(walk.device()), raw.data(), raw.size(), keep.data(), keep.size(),
                               &values);
     if (LaunchLog::recording()) [[unlikely]] {
-      LaunchLog::Note(entry, {inputs.begin(), inputs.end()}, {keep.begin(), keep.end()}, values);
+      std::vector<Buffer*> arguments;
+      for (const InputRef& input : inputs) arguments.push_back(input.buffer);
+      LaunchLog::Note(entry, std::move(arguments), {keep.begin(), keep.end()}, values);
     }
     Queue& queue = Queue::Of(walk.device());
     if (!values.empty()) queue.Launched(values.back());
   }
-  for (const Entry::Store& store : entry.stores) walk.tensors()[store.use].context->value = values[store.output];
+  for (const Entry::Store& store : entry.stores) SetValue(*walk.tensors()[store.use].context, values[store.output]);
   if (CurrentMode() == EagerMode::kDebug) {
     for (const BufferPtr& value : values) value->Await();
   }
-  PushResults(entry, values, walk.device(), stack, begin);
+  PushResults(entry, walk.device(), stack, begin, [&](StorageContext& context, int output) {
+    context.value = std::move(values[output]);
+  });
+}
+
+// Random ops: the generator's state is the program's last input, and moves on.
+void BoundOp::AddRandomState(Walk& walk, const torch::jit::Stack& stack, size_t begin) const {
+  if (!(row_.traits & kRandom)) return;
+  // At most two words per element are drawn, and a few more for ops that draw per row.
+  const auto state = GeneratorFor(walk.generator() ? std::optional(*walk.generator()) : std::nullopt, walk.device())
+                         .Reserve(2 * static_cast<uint64_t>(LargestNumel(walk, stack, begin)) + 4);
+  const uint64_t words[2] = {state.first, state.second};
+  DeviceContext& context = DeviceContext::Get();
+  walk.AddInput(context.client().FromHost(context.device(walk.device()), words, TensorType{DType::kUInt64, {2}}));
+}
+
+void BoundOp::Record(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin) {
+  Tape& tape = Tape::Of(walk.device());
+  std::vector<std::shared_ptr<Pending>> values;
+  if (!entry.graph.outputs.empty()) {
+    tape.SetPrecision(static_cast<int>(CurrentPrecision()));
+    // A change of precision flushes: what was pending may be a buffer now.
+    for (const TensorUse& use : walk.tensors()) {
+      if (use.context != nullptr) Settle(*use.context);
+    }
+    AddRandomState(walk, *stack, begin);
+    auto reference = [&](const InputRef& input) {
+      if (input.owner != nullptr && input.owner->value == nullptr) return tape.Reference(*input.owner->pending);
+      return tape.Input(walk.reference(input), input.owner != nullptr);
+    };
+    std::vector<Tape::Ref> refs, replaced(entry.outputs.size(), Tape::kNone);
+    for (const InputRef& input : walk.inputs()) refs.push_back(reference(input));
+    for (const Entry::Store& store : entry.stores) {
+      const int input = walk.tensors()[store.use].input;
+      if (input >= 0) replaced[store.output] = refs[input];
+    }
+    values = tape.Add(entry, refs, replaced);
+  }
+  for (const Entry::Store& store : entry.stores) {
+    StorageContext& context = *walk.tensors()[store.use].context;
+    context.value.reset();
+    context.pending = values[store.output];
+  }
+  PushResults(entry, walk.device(), stack, begin, [&](StorageContext& context, int output) {
+    context.pending = std::move(values[output]);
+  });
+  tape.EndStep();
 }
 
 int64_t BoundOp::LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const {
@@ -164,8 +216,8 @@ int64_t BoundOp::LargestNumel(const Walk& walk, const torch::jit::Stack& stack, 
   return largest;
 }
 
-void BoundOp::PushResults(const Entry& entry, std::vector<BufferPtr>& values, int device, torch::jit::Stack* stack,
-                          size_t begin) {
+template <class Assign>
+void BoundOp::PushResults(const Entry& entry, int device, torch::jit::Stack* stack, size_t begin, const Assign& assign) {
   if (form_ != Form::kFunctional) {
     // Results are the written arguments themselves.
     torch::jit::Stack results;
@@ -189,7 +241,7 @@ void BoundOp::PushResults(const Entry& entry, std::vector<BufferPtr>& values, in
     const auto index = static_cast<c10::DeviceIndex>(device);
     tensors.push_back(result.contiguous ? MakeTensor(result.dtype, result.sizes, index)
                                         : MakeTensor(result.dtype, result.sizes, result.strides, index));
-    if (result.output >= 0) ContextOf(*tensors.back().unsafeGetTensorImpl()).value = std::move(values[result.output]);
+    if (result.output >= 0) assign(ContextOf(*tensors.back().unsafeGetTensorImpl()), result.output);
   }
   // The first list argument's length, for ops that return several lists.
   size_t list_length = tensors.size();

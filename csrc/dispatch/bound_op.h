@@ -84,7 +84,11 @@ class BoundOp {
   static void ResizeOut(const at::Tensor& out, const Entry::Resize& resize);
   int64_t LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const;
   void Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin);
-  void PushResults(const Entry& entry, std::vector<BufferPtr>& values, int device, torch::jit::Stack* stack, size_t begin);
+  // Fused mode: the op goes on the tape.
+  void Record(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin);
+  void AddRandomState(Walk& walk, const torch::jit::Stack& stack, size_t begin) const;
+  template <class Assign>  // assign(context, output): gives a new tensor's storage its value
+  void PushResults(const Entry& entry, int device, torch::jit::Stack* stack, size_t begin, const Assign& assign);
 
   const OpRow& row_;
   c10::FunctionSchema schema_;

@@ -10,6 +10,7 @@
 #include "dispatch/dtype_map.h"
 #include "dispatch/errors.h"
 #include "dispatch/graph_maker.h"
+#include "dispatch/lower_options.h"
 #include "dispatch/meta.h"
 #include "dispatch/mode.h"
 #include "dispatch/tensors.h"
@@ -142,7 +143,7 @@ Plan BoundOp::Snapshot(const torch::jit::Stack& stack, size_t begin, int device)
   Walk walk(*this, device);
   walk.Run(stack, begin);
   plan.key = walk.key();
-  for (Buffer* input : walk.inputs()) plan.inputs.push_back(input->type());
+  for (const InputRef& input : walk.inputs()) plan.inputs.push_back(input.type());
   plan.tensors.assign(walk.tensors().begin(), walk.tensors().end());
   plan.scalars.assign(walk.scalars().begin(), walk.scalars().end());
   plan.plans = walk.plans();
@@ -180,10 +181,7 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   const int32_t first = maker.graph().Add(std::move(call), static_cast<int32_t>(num_results));
   for (size_t i = 0; i < num_results; ++i) maker.graph().outputs.push_back(first + static_cast<int32_t>(i));
   DeviceContext& context = DeviceContext::Get();
-  const LowerOptions options{context.client().is_cpu()                          ? Target::kCpu
-                             : context.client().platform_name() == "tpu" ? Target::kTpu
-                                                                          : Target::kOther,
-                             CurrentPrecision()};
+  const LowerOptions options = OptionsFor(context.client(), CurrentPrecision());
   Program program = Lower(maker.graph(), options);
   const std::vector<TensorType> types = program.outputs;
   Graph& graph = maker.graph();
@@ -203,6 +201,9 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   }
   if (graph.outputs.empty()) return entry;
   program = Lower(graph, options);
+  entry->graph = graph;
+  entry->outputs = program.outputs;
+  if (CurrentMode() == EagerMode::kFused) return entry;
   entry->executable = Translated(name(), [&] {
     return context.compiler().Compile(program, context.compiler().DefaultOptions(device));
   });

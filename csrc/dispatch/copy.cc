@@ -43,8 +43,9 @@ bool ShareValue(const at::Tensor& self, const at::Tensor& src) {
   StorageContext& from = ContextOf(*src.unsafeGetTensorImpl());
   std::lock_guard lock(Queue::Of(self.device().index()).mutex());
   if (!FillsStorage(*self.unsafeGetTensorImpl(), to) || !FillsStorage(*src.unsafeGetTensorImpl(), from)) return false;
-  if (from.value != nullptr && from.value->type().bytes() != from.nbytes) return false;
+  if (BaseType(from) != nullptr && BaseType(from)->bytes() != from.nbytes) return false;
   to.value = from.value;
+  to.pending = from.pending;
   return true;
 }
 
@@ -67,7 +68,7 @@ void CopyFromHost(const at::Tensor& self, const at::Tensor& src) {
   if (fills) {
     BufferPtr value = Upload(InStorageOrder(host, self), device);
     std::lock_guard lock(Queue::Of(device).mutex());
-    context.value = std::move(value);
+    SetValue(context, std::move(value));
     return;
   }
   CopyOnDevice(self, WrapBuffer(Upload(host, device), self.scalar_type()));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/graph.h"
 #include "runtime/runtime.h"
 
 namespace torch_tpu {
@@ -37,7 +38,11 @@ struct Entry {
     Dims sizes, strides;
   };
 
-  std::shared_ptr<Executable> executable;  // null when nothing needs to run
+  // The op with its view reads and writes, and the types of its outputs: what fused mode records.
+  Graph graph;
+  std::vector<TensorType> outputs;
+  // Strict mode's; null when nothing needs to run, or when only fused mode has met the key so far.
+  std::shared_ptr<Executable> executable;
   std::vector<Result> results;
   std::vector<Store> stores;
   std::vector<std::pair<int, int>> aliases;  // (input, index into stores): memory that may be reused

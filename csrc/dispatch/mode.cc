@@ -1,8 +1,10 @@
 #include "dispatch/mode.h"
 
 #include <ATen/Context.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <atomic>
+#include <memory>
 
 #include "base/env.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 int InitialMode() {
   if (env::Flag(env::Var::kLaunchBlocking)) return static_cast<int>(EagerMode::kDebug);
-  return static_cast<int>(EagerMode::kStrict);
+  return static_cast<int>(env::Flag(env::Var::kDeferAndFuse) ? EagerMode::kFused : EagerMode::kStrict);
 }
 
 std::atomic<int>& ProcessMode() {
@@ -19,18 +21,32 @@ std::atomic<int>& ProcessMode() {
   return mode;
 }
 
-thread_local int thread_mode = -1;
+// The thread's own mode travels with autograd to its threads: this is what PyTorch hands over to them.
+const c10::DebugInfoKind kModeSlot = c10::DebugInfoKind::TEST_INFO_2;
+struct ModeInfo : c10::DebugInfoBase {
+  explicit ModeInfo(int mode) : mode(mode) {}
+  int mode;
+};
 thread_local int precision_override = -1;
 
 }  // namespace
 
 EagerMode CurrentMode() {
-  return static_cast<EagerMode>(thread_mode >= 0 ? thread_mode : ProcessMode().load(std::memory_order_relaxed));
+  const int mode = ThreadMode();
+  return static_cast<EagerMode>(mode >= 0 ? mode : ProcessMode().load(std::memory_order_relaxed));
 }
 
 void SetProcessMode(EagerMode mode) { ProcessMode() = static_cast<int>(mode); }
-void SetThreadMode(int mode) { thread_mode = mode; }
-int ThreadMode() { return thread_mode; }
+
+void SetThreadMode(int mode) {
+  if (ThreadMode() >= 0) c10::ThreadLocalDebugInfo::_pop(kModeSlot);
+  if (mode >= 0) c10::ThreadLocalDebugInfo::_push(kModeSlot, std::make_shared<ModeInfo>(mode));
+}
+
+int ThreadMode() {
+  const auto* info = dynamic_cast<ModeInfo*>(c10::ThreadLocalDebugInfo::get(kModeSlot));
+  return info == nullptr ? -1 : info->mode;
+}
 
 void SetPrecisionOverride(int precision) { precision_override = precision; }
 int PrecisionOverride() { return precision_override; }

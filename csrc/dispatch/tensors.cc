@@ -76,13 +76,18 @@ BufferPtr DenseValue(const at::Tensor& tensor) {
   {
     std::lock_guard lock(Queue::Of(tensor.device().index()).mutex());
     StorageContext& context = ContextOf(*tensor.unsafeGetTensorImpl());
-    if (IsWholeValue(*tensor.unsafeGetTensorImpl(), context, dtype)) return context.value;
+    if (IsWholeValue(*tensor.unsafeGetTensorImpl(), context, dtype)) {
+      Materialize(context, "host read");
+      return context.value;
+    }
   }
   static InternalOp& identity = *new InternalOp("tpu::identity(Tensor x) -> Tensor");
   at::Tensor dense = identity.Run({tensor}, tensor.device().index())[0];
   // A program's result keeps its operand's layout only where PyTorch says so; an internal op's is always row-major.
   std::lock_guard lock(Queue::Of(tensor.device().index()).mutex());
-  return ContextOf(*dense.unsafeGetTensorImpl()).value;
+  StorageContext& context = ContextOf(*dense.unsafeGetTensorImpl());
+  Materialize(context, "host read");
+  return context.value;
 }
 
 }  // namespace torch_tpu

@@ -5,6 +5,7 @@
 
 #include "base/tensor_type.h"
 #include "device/storage.h"
+#include "dispatch/pending.h"
 #include "program/view.h"
 
 namespace torch_tpu {
@@ -24,8 +25,9 @@ std::optional<Dims> DenseOrder(c10::IntArrayRef sizes, c10::IntArrayRef strides)
 bool FillsStorage(const c10::TensorImpl& tensor, const StorageContext& context);
 // The tensor reads exactly its storage's value, row-major.
 inline bool IsWholeValue(const c10::TensorImpl& tensor, const StorageContext& context, DType dtype) {
-  return context.value != nullptr && tensor.storage_offset() == 0 && tensor.is_contiguous() &&
-         context.value->type().dtype == dtype && tensor.sizes() == c10::IntArrayRef(context.value->type().dims);
+  const TensorType* base = BaseType(context);
+  return base != nullptr && tensor.storage_offset() == 0 && tensor.is_contiguous() && base->dtype == dtype &&
+         tensor.sizes() == c10::IntArrayRef(base->dims);
 }
 ViewSpec SpecOf(const c10::TensorImpl& tensor, DType dtype);
 

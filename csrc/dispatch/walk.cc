@@ -38,12 +38,15 @@ void ForEachTensor(const c10::IValue& value, F&& f) {
 void CoverView(StorageContext& context, const c10::TensorImpl& impl) {
   int64_t last = impl.storage_offset();
   for (int64_t i = 0; i < impl.dim(); ++i) last += (impl.size(i) - 1) * impl.stride(i);
-  const TensorType& base = context.value->type();
+  const TensorType base = *BaseType(context);
   if ((last + 1) * impl.itemsize() <= base.bytes()) return;
+  Materialize(context, "a storage that grew");
   static InternalOp& resize = *new InternalOp("tpu::resize_flat(Tensor base, int numel) -> Tensor");
   const int64_t numel = static_cast<int64_t>((context.nbytes + ItemSize(base.dtype) - 1) / ItemSize(base.dtype));
   at::Tensor grown = resize.Run({WrapBuffer(context.value, ToScalarType(base.dtype)), numel}, context.device)[0];
-  context.value = ContextOf(*grown.unsafeGetTensorImpl()).value;
+  StorageContext& made = ContextOf(*grown.unsafeGetTensorImpl());
+  context.value = made.value;
+  context.pending = made.pending;
 }
 
 }  // namespace
@@ -70,19 +73,21 @@ int Walk::FindDevice(const BoundOp& op, const torch::jit::Stack& stack, size_t b
   return device >= 0 ? device : otherwise;
 }
 
-int Walk::Input(Buffer* buffer, StorageContext* owner) {
+Walk::Walk(const BoundOp& op, int device) : op_(op), device_(device), fused_(CurrentMode() == EagerMode::kFused) {}
+
+int Walk::Input(StorageContext& owner) {
+  Buffer* buffer = owner.value.get();
+  Pending* pending = buffer == nullptr ? owner.pending.get() : nullptr;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] == buffer) return static_cast<int>(i);
+    if (inputs_[i].buffer == buffer && inputs_[i].pending == pending) return static_cast<int>(i);
   }
-  inputs_.push_back(buffer);
-  owners_.push_back(owner);
+  inputs_.push_back({buffer, pending, &owner, -1});
   return static_cast<int>(inputs_.size()) - 1;
 }
 
 int Walk::Kept(BufferPtr buffer) {
   // Never merged with an equal one: a program's operands stay where its schema has them.
-  inputs_.push_back(buffer.get());
-  owners_.push_back(nullptr);
+  inputs_.push_back({buffer.get(), nullptr, nullptr, static_cast<int>(kept_.size())});
   kept_.push_back(std::move(buffer));
   return static_cast<int>(inputs_.size()) - 1;
 }
@@ -118,6 +123,9 @@ void Walk::Tensor(const at::Tensor& tensor, const BoundOp::Param& param) {
   StorageContext& context = ContextOf(impl);
   use.context = &context;
   largest_ = std::max(largest_, impl.numel());
+  if (context.pending != nullptr) [[unlikely]] {
+    fused_ ? Settle(context) : Materialize(context, "another mode");
+  }
   use.fills = param.written && FillsStorage(impl, context);
   const auto sizes = impl.sizes();
   const uint64_t facts = static_cast<uint64_t>(dtype) | (use.fills ? 64u : 0u) | (impl.is_contiguous() ? 128u : 0u);
@@ -126,10 +134,10 @@ void Walk::Tensor(const at::Tensor& tensor, const BoundOp::Param& param) {
     for (int64_t size : sizes) Push(size);
     if (!impl.is_contiguous()) PushAll(impl.strides());
   } else if (IsWholeValue(impl, context, dtype)) {
-    use.input = Input(context.value.get(), &context);
+    use.input = Input(context);
     Push(Word(kWhole, facts, sizes.size(), use.input));
     for (int64_t size : sizes) Push(size);
-  } else if (context.value == nullptr || impl.numel() == 0) {
+  } else if (BaseType(context) == nullptr || impl.numel() == 0) {
     // Never written: zeros are part of the program. A partial write needs to know how large the base is.
     Push(Word(kUnwritten, facts, sizes.size()));
     for (int64_t size : sizes) Push(size);
@@ -146,8 +154,8 @@ void Walk::Tensor(const at::Tensor& tensor, const BoundOp::Param& param) {
     }
   } else {
     CoverView(context, impl);
-    const TensorType& base = context.value->type();
-    use.input = Input(context.value.get(), &context);
+    const TensorType& base = *BaseType(context);
+    use.input = Input(context);
     plans_.push_back(SolveView(base, SpecOf(impl, dtype)));
     const ViewPlan& plan = plans_.back();
     use.plan = static_cast<int>(plans_.size()) - 1;

@@ -10,6 +10,7 @@
 
 #include "device/storage.h"
 #include "dispatch/bound_op.h"
+#include "dispatch/pending.h"
 #include "program/view.h"
 
 namespace torch_tpu {
@@ -32,9 +33,18 @@ struct ScalarUse {
   double constant = 0;
 };
 
+// An operand of the program: a buffer, or a value that fused mode has recorded.
+struct InputRef {
+  Buffer* buffer = nullptr;
+  Pending* pending = nullptr;
+  StorageContext* owner = nullptr;  // null for host values
+  int kept = -1;                    // index into the walk's own references
+  const TensorType& type() const { return buffer != nullptr ? buffer->type() : pending->type; }
+};
+
 class Walk {
  public:
-  Walk(const BoundOp& op, int device) : op_(op), device_(device) {}
+  Walk(const BoundOp& op, int device);
 
   // Finds the call's device: `otherwise` when no argument is a tpu tensor. Throws on tensors of two devices.
   static int FindDevice(const BoundOp& op, const torch::jit::Stack& stack, size_t begin, int otherwise);
@@ -43,11 +53,12 @@ class Walk {
 
   std::string_view key() const { return {reinterpret_cast<const char*>(key_.data()), key_.size() * sizeof(uint64_t)}; }
   int device() const { return device_; }
-  const c10::SmallVectorImpl<Buffer*>& inputs() const { return inputs_; }
+  bool fused() const { return fused_; }
+  const c10::SmallVectorImpl<InputRef>& inputs() const { return inputs_; }
+  const BufferPtr& reference(const InputRef& input) const { return input.owner ? input.owner->value : kept_[input.kept]; }
   const c10::SmallVectorImpl<TensorUse>& tensors() const { return tensors_; }
   const c10::SmallVectorImpl<ScalarUse>& scalars() const { return scalars_; }
   const std::vector<ViewPlan>& plans() const { return plans_; }
-  StorageContext* owner(size_t input) const { return owners_[input]; }
   int64_t largest_numel() const { return largest_; }
   const at::Generator* generator() const { return generator_.defined() ? &generator_ : nullptr; }
   void AddInput(BufferPtr buffer);  // kept alive by the walk
@@ -57,18 +68,18 @@ class Walk {
   void HostNumber(const at::Tensor& tensor, TensorUse use);
   void Number(const c10::IValue& value, const BoundOp::Param& param);
   void Ints(const c10::IValue& value);
-  int Input(Buffer* buffer, StorageContext* owner);
+  int Input(StorageContext& owner);
   int Kept(BufferPtr buffer);
   void Push(uint64_t word) { key_.push_back(word); }
   void PushAll(c10::IntArrayRef words);
 
   const BoundOp& op_;
   int device_;
+  bool fused_;
   int64_t largest_ = 1;
   at::Generator generator_;
   c10::SmallVector<uint64_t, 96> key_;
-  c10::SmallVector<Buffer*, 8> inputs_;
-  c10::SmallVector<StorageContext*, 8> owners_;
+  c10::SmallVector<InputRef, 8> inputs_;
   c10::SmallVector<BufferPtr, 6> kept_;
   c10::SmallVector<TensorUse, 8> tensors_;
   c10::SmallVector<ScalarUse, 4> scalars_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -72,7 +73,8 @@ class _Worker:
         if line is None:
             status, message = "hang", f"no result after {limit:.0f} s"
         else:
-            self._process.wait(10)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
             status, message = "abort", f"the process ended with {self._process.returncode}: {self._tail()}"
         self.stop()
         return Record(entry, dtype, kind, status, 1, 0, message, seconds=round(time.monotonic() - begun, 1))
@@ -127,7 +129,7 @@ def run_jobs(
                     break
                 if worker is None:
                     worker = _Worker(options)
-                done.put(worker.run(job, limit, start_limit=limit + 120))
+                done.put(worker.run(job, limit, start_limit=limit + 300))
                 if not worker.alive or worker.jobs >= recycle:
                     worker.stop()
                     worker = None

@@ -36,7 +36,7 @@ def get_eager_mode() -> EagerMode:
 def set_global_eager_mode(mode: EagerMode) -> None:
     """Sets the mode for the whole process.
 
-    Raises TypeError for what is not an EagerMode, and NotImplementedError for DEFER_AND_FUSE, which does not exist yet.
+    Raises TypeError for what is not an EagerMode.
     """
     _C.set_eager_mode(_checked(mode))
 
@@ -44,8 +44,6 @@ def set_global_eager_mode(mode: EagerMode) -> None:
 def _checked(mode: EagerMode) -> int:
     if not isinstance(mode, EagerMode):
         raise TypeError(f"eager_mode: expected a torch.tpu.EagerMode, got {mode!r}")
-    if mode is EagerMode.DEFER_AND_FUSE:
-        raise NotImplementedError("eager_mode: EagerMode.DEFER_AND_FUSE is not there yet; use DEFER_NEVER")
     return mode.value
 
 

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "program/graph.h"
+#include "runtime/runtime.h"
+
+namespace torch_tpu {
+
+// How programs for a client's devices are lowered.
+inline LowerOptions OptionsFor(const Client& client, Precision precision) {
+  const Target target = client.is_cpu() ? Target::kCpu : client.platform_name() == "tpu" ? Target::kTpu : Target::kOther;
+  return {target, precision};
+}
+
+}  // namespace torch_tpu

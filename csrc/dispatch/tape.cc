@@ -1,0 +1,291 @@
+#include "dispatch/tape.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <mutex>
+
+#include "base/error.h"
+#include "device/context.h"
+#include "device/queue.h"
+#include "device/torch_error.h"
+#include "dispatch/lower_options.h"
+#include "dispatch/mode.h"
+#include "program/graph.h"
+
+namespace torch_tpu {
+namespace {
+
+// A tape ends by itself at this many steps, or when the values recorded on it may take this much memory.
+constexpr size_t kMaxSteps = 4096;
+constexpr int64_t kMaxBytes = int64_t{2} << 30;
+// A loop is seen when the last kPattern steps stood near the tape's start, at least kMinPeriod steps before. Near, since the first
+// turn of a loop may begin otherwise than the others (a view, another layout).
+constexpr size_t kAnchors = 8;
+constexpr size_t kPattern = 12;
+constexpr size_t kMinPeriod = 192;
+constexpr size_t kMaxRecords = 1000;
+constexpr size_t kMaxPrograms = 4096;
+
+void AppendWord(std::string& key, int64_t word) { key.append(reinterpret_cast<const char*>(&word), sizeof(word)); }
+
+}  // namespace
+
+Tape& Tape::Of(int device) {
+  static auto* tapes = new std::array<std::unique_ptr<Tape>, 128>;  // never freed: buffers must not outlive the client's exit
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  std::unique_ptr<Tape>& tape = tapes->at(static_cast<size_t>(device));
+  if (tape == nullptr) {
+    tape.reset(new Tape(device));
+    Queue::Of(device).SetFlush([made = tape.get()] { made->Flush("synchronize"); });
+  }
+  return *tape;
+}
+
+Tape::Ref Tape::Input(const BufferPtr& buffer, bool shared) {
+  if (shared) {
+    const auto [place, fresh] = input_index_.try_emplace(buffer.get(), static_cast<int32_t>(inputs_.size()));
+    if (!fresh) return ~place->second;
+  }
+  inputs_.push_back(buffer);
+  return ~static_cast<int32_t>(inputs_.size() - 1);
+}
+
+std::vector<std::shared_ptr<Pending>> Tape::Add(const Entry& entry, const std::vector<Ref>& refs,
+                                                const std::vector<Ref>& replaced) {
+  steps_.push_back({&entry, static_cast<int32_t>(refs_.size()), static_cast<int32_t>(values_.size())});
+  refs_.insert(refs_.end(), refs.begin(), refs.end());
+  std::vector<std::shared_ptr<Pending>> outputs;
+  outputs.reserve(entry.outputs.size());
+  for (size_t i = 0; i < entry.outputs.size(); ++i) {
+    auto pending = std::make_shared<Pending>();
+    pending->device = device_;
+    pending->id = static_cast<int32_t>(values_.size());
+    pending->type = entry.outputs[i];
+    bytes_ += static_cast<int64_t>(pending->type.bytes());
+    values_.push_back(pending);
+    origins_.push_back(replaced[i]);
+    outputs.push_back(std::move(pending));
+  }
+  return outputs;
+}
+
+void Tape::EndStep() {
+  if (Repeats()) {
+    Cut(steps_.size() - kPattern);
+  } else if (steps_.size() >= kMaxSteps) {
+    Flush("number of ops");
+  } else if (bytes_ >= kMaxBytes) {
+    Flush("memory");
+  }
+}
+
+bool Tape::Repeats() const {
+  const size_t n = steps_.size();
+  for (size_t anchor = 0; anchor < kAnchors && n >= anchor + kPattern + kMinPeriod; ++anchor) {
+    size_t same = 0;
+    while (same < kPattern && steps_[n - 1 - same].entry == steps_[anchor + kPattern - 1 - same].entry) ++same;
+    if (same == kPattern) return true;
+  }
+  return false;
+}
+
+int32_t Tape::OriginInput(int32_t id) const {
+  Ref ref = origins_[id];
+  while (ref >= 0) ref = origins_[ref];
+  return ref == kNone ? -1 : ~ref;
+}
+
+void Tape::Flush(const char* reason) {
+  if (steps_.empty()) return;
+  std::vector<Output> outputs;
+  for (size_t id = 0; id < values_.size(); ++id) {
+    if (auto pending = values_[id].lock()) outputs.push_back({static_cast<int32_t>(id), std::move(pending)});
+  }
+  try {
+    if (!outputs.empty()) RunSteps(steps_.size(), outputs, reason);
+  } catch (...) {
+    Clear();
+    throw;
+  }
+  Clear();
+}
+
+// Runs the first `steps` steps and begins the tape anew with the rest.
+void Tape::Cut(size_t steps) {
+  const Step& first = steps_[steps];
+  std::vector<bool> needed(static_cast<size_t>(first.first_value), false);
+  for (size_t r = static_cast<size_t>(first.first_ref); r < refs_.size(); ++r) {
+    if (refs_[r] >= 0 && refs_[r] < first.first_value) needed[refs_[r]] = true;
+  }
+  std::vector<Output> outputs;
+  for (int32_t id = 0; id < first.first_value; ++id) {
+    auto pending = values_[id].lock();
+    if (pending != nullptr || needed[id]) outputs.push_back({id, std::move(pending)});
+  }
+  // Buffers that the rest reads must not be given away by the first part: hold them.
+  const std::vector<Step> rest(steps_.begin() + static_cast<int64_t>(steps), steps_.end());
+  const std::vector<Ref> rest_refs(refs_.begin() + first.first_ref, refs_.end());
+  const int32_t base = first.first_value;
+  const std::vector<std::weak_ptr<Pending>> rest_values(values_.begin() + base, values_.end());
+  const std::vector<Ref> rest_origins(origins_.begin() + base, origins_.end());
+  std::unordered_map<int32_t, BufferPtr> held;
+  for (Ref ref : rest_refs) {
+    if (ref < 0) held[~ref] = inputs_[~ref];
+  }
+  std::vector<BufferPtr> results;
+  try {
+    if (!outputs.empty()) results = RunSteps(steps, outputs, "repeated pattern");
+  } catch (...) {
+    Clear();
+    throw;
+  }
+  std::unordered_map<int32_t, BufferPtr> computed;
+  for (size_t i = 0; i < outputs.size(); ++i) computed[outputs[i].id] = results[i];
+  outputs.clear();
+  const std::unordered_map<const Buffer*, int32_t> shared = input_index_;
+  const int precision = precision_;
+  Clear();
+  precision_ = precision;
+  std::unordered_map<int32_t, Ref> moved_inputs;
+  auto moved = [&](Ref ref) -> Ref {
+    if (ref == kNone) return kNone;
+    if (ref >= base) return ref - base;
+    if (ref >= 0) {
+      const auto it = computed.find(ref);
+      return it == computed.end() ? kNone : Input(it->second, true);
+    }
+    if (auto it = moved_inputs.find(ref); it != moved_inputs.end()) return it->second;
+    const auto it = held.find(~ref);
+    if (it == held.end()) return kNone;
+    return moved_inputs[ref] = Input(it->second, shared.contains(it->second.get()));
+  };
+  for (Ref ref : rest_refs) refs_.push_back(moved(ref));
+  for (Ref ref : rest_origins) origins_.push_back(moved(ref));
+  const int32_t first_ref = rest.front().first_ref;
+  for (const Step& step : rest) steps_.push_back({step.entry, step.first_ref - first_ref, step.first_value - base});
+  values_ = rest_values;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (auto pending = values_[i].lock()) {
+      pending->id = static_cast<int32_t>(i);
+      bytes_ += static_cast<int64_t>(pending->type.bytes());
+    }
+  }
+}
+
+std::vector<BufferPtr> Tape::RunSteps(size_t steps, const std::vector<Output>& outputs, const char* reason) {
+  const auto start = std::chrono::steady_clock::now();
+  FlushRecord record{reason, static_cast<int64_t>(steps), static_cast<int64_t>(inputs_.size()),
+                     static_cast<int64_t>(outputs.size())};
+  // Memory that nobody else holds goes to the value that replaced it.
+  std::vector<std::pair<int32_t, int32_t>> aliases;
+  std::vector<bool> given(inputs_.size(), false);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].pending == nullptr) continue;
+    const int32_t input = OriginInput(outputs[i].id);
+    if (input < 0 || given[input] || inputs_[input].use_count() > 1 || inputs_[input]->type() != outputs[i].pending->type) continue;
+    given[input] = true;
+    aliases.emplace_back(input, static_cast<int32_t>(i));
+  }
+  record.donated = static_cast<int64_t>(aliases.size());
+  std::vector<BufferPtr> results;
+  try {
+    const std::shared_ptr<Executable> executable = Program(steps, outputs, aliases, &record.compiled);
+    std::vector<PJRT_Buffer*> raw;
+    raw.reserve(inputs_.size());
+    for (const BufferPtr& input : inputs_) raw.push_back(input->raw());
+    executable->Execute(DeviceContext::Get().device(device_), raw.data(), raw.size(), nullptr, 0, &results);
+  } catch (...) {
+    for (const Output& output : outputs) {
+      if (output.pending != nullptr) output.pending->error = std::current_exception();
+    }
+    throw;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].pending != nullptr) outputs[i].pending->buffer = results[i];
+  }
+  Queue::Of(device_).Launched(results.back());
+  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (records_.size() >= kMaxRecords) records_.erase(records_.begin(), records_.begin() + kMaxRecords / 2);
+  records_.push_back(std::move(record));
+  return results;
+}
+
+std::shared_ptr<Executable> Tape::Program(size_t steps, const std::vector<Output>& outputs,
+                                          const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled) {
+  std::string key;
+  const size_t num_refs = steps < steps_.size() ? static_cast<size_t>(steps_[steps].first_ref) : refs_.size();
+  key.reserve(sizeof(int64_t) * (steps + outputs.size() + 2 * aliases.size() + 8) + num_refs * sizeof(Ref));
+  AppendWord(key, precision_);
+  AppendWord(key, static_cast<int64_t>(steps));
+  for (size_t s = 0; s < steps; ++s) AppendWord(key, reinterpret_cast<int64_t>(steps_[s].entry));
+  key.append(reinterpret_cast<const char*>(refs_.data()), num_refs * sizeof(Ref));
+  AppendWord(key, static_cast<int64_t>(inputs_.size()));
+  for (const Output& output : outputs) AppendWord(key, output.id);
+  for (const auto& [input, output] : aliases) AppendWord(key, static_cast<int64_t>(input) << 32 | output);
+  if (programs_.size() >= kMaxPrograms) programs_.clear();  // the compiler's cache still has them
+  std::shared_ptr<Executable>& executable = programs_[key];
+  if (executable != nullptr) return executable;
+  *compiled = true;
+
+  Graph graph;
+  for (const BufferPtr& input : inputs_) graph.inputs.push_back(input->type());
+  std::vector<int32_t> global(values_.size(), -1);  // tape value -> graph value
+  for (size_t s = 0; s < steps; ++s) {
+    const Step& step = steps_[s];
+    const Graph& part = step.entry->graph;
+    std::vector<int32_t> local;  // the part's values -> the graph's
+    for (size_t i = 0; i < part.inputs.size(); ++i) {
+      const Ref ref = refs_[static_cast<size_t>(step.first_ref) + i];
+      local.push_back(ref < 0 ? ~ref : global[ref]);
+    }
+    for (const Node& node : part.nodes) {
+      OpCall call = node.call;
+      for (Operand& operand : call.operands) {
+        if (operand.value >= 0) operand.value = local.at(operand.value);
+      }
+      const int32_t first = graph.Add(std::move(call), node.num_results);
+      for (int32_t r = 0; r < node.num_results; ++r) local.push_back(first + r);
+    }
+    for (size_t i = 0; i < part.outputs.size(); ++i) {
+      global[static_cast<size_t>(step.first_value) + i] = local.at(part.outputs[i]);
+    }
+  }
+  for (const Output& output : outputs) graph.outputs.push_back(global[output.id]);
+  graph.aliases.assign(aliases.begin(), aliases.end());
+  DeviceContext& context = DeviceContext::Get();
+  const torch_tpu::Program program = Lower(graph, OptionsFor(context.client(), static_cast<Precision>(precision_)));
+  executable = context.compiler().Compile(program, context.compiler().DefaultOptions(device_));
+  return executable;
+}
+
+void Tape::SetPrecision(int precision) {
+  if (precision_ != precision && !steps_.empty()) Flush("precision");
+  precision_ = precision;
+}
+
+void Tape::Clear() {
+  steps_.clear();
+  refs_.clear();
+  inputs_.clear();
+  input_index_.clear();
+  values_.clear();
+  origins_.clear();
+  bytes_ = 0;
+}
+
+std::vector<FlushRecord> Tape::TakeRecords() { return std::exchange(records_, {}); }
+
+void Materialize(StorageContext& context, const char* reason) {
+  Settle(context);
+  if (context.pending == nullptr) return;
+  const std::shared_ptr<Pending> pending = context.pending;
+  if (pending->error == nullptr) Tape::Of(pending->device).Flush(reason);
+  Settle(context);
+  if (context.pending == nullptr) return;
+  if (pending->error != nullptr) std::rethrow_exception(pending->error);
+  Fail(Code::kInternal, "fused mode: expected a recorded value to be computed by its flush");
+}
+
+}  // namespace torch_tpu
