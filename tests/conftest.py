@@ -16,6 +16,7 @@ import torch_tpu  # noqa: F401 - for runs from a build tree, where `import torch
 MODES = {
     "strict": torch.tpu.EagerMode.DEFER_NEVER,
     "debug": torch.tpu.EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING,
+    "fused": torch.tpu.EagerMode.DEFER_AND_FUSE,
 }
 
 

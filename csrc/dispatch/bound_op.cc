@@ -69,7 +69,7 @@ BoundOp::Kind KindOf(const c10::TypePtr& given) {
 }  // namespace
 
 BoundOp::BoundOp(const OpRow& row, c10::FunctionSchema schema, Form form, std::optional<c10::OperatorHandle> handle)
-    : row_(row), schema_(std::move(schema)), form_(form), handle_(handle) {
+    : row_(row), schema_(std::move(schema)), form_(form), handle_(handle), check_(ScalarCheckOf(row.name)) {
   for (const c10::Argument& argument : schema_.arguments()) {
     Param param;
     param.kind = KindOf(argument.real_type());
@@ -89,12 +89,25 @@ std::string BoundOp::name() const {
   return name;
 }
 
+// Matrix products and a few others are given conjugate and negative views as they are, since a BLAS can read them.
+void BoundOp::ResolveMarks(torch::jit::Stack& stack, size_t begin) const {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    if (params_[i].kind != Kind::kTensor || !stack[begin + i].isTensor()) continue;
+    const at::Tensor& tensor = stack[begin + i].toTensor();
+    if (!tensor.defined() || (!tensor.is_conj() && !tensor.is_neg())) continue;
+    TORCH_CHECK_NOT_IMPLEMENTED(!params_[i].written, name(), ": expected a plain tensor to write to, got a conjugate or negative view");
+    if (handle_) stack[begin + i] = tensor.clone();  // our own ops take the values as they are stored
+  }
+}
+
 void BoundOp::Call(torch::jit::Stack* stack, int device) {
   const size_t begin = stack->size() - params_.size();
   Translated(schema_.name(), [&] {
     device = Walk::FindDevice(*this, *stack, begin, device);
     TORCH_CHECK(device >= 0, name(), ": expected at least one tpu tensor");
     DeviceContext::Get();
+    ResolveMarks(*stack, begin);
+    if (check_ != nullptr) check_(*stack, begin);
     for (;;) {
       {
         std::lock_guard lock(Queue::Of(device).mutex());
@@ -157,7 +170,7 @@ void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, 
   }
   for (const Entry::Store& store : entry.stores) SetValue(*walk.tensors()[store.use].context, values[store.output]);
   if (CurrentMode() == EagerMode::kDebug) {
-    for (const BufferPtr& value : values) value->Await();
+    for (const BufferPtr& value : values) AwaitInterruptibly(value->Ready());
   }
   PushResults(entry, walk.device(), stack, begin, [&](StorageContext& context, int output) {
     context.value = std::move(values[output]);

@@ -16,6 +16,7 @@
 
 #include "device/storage.h"
 #include "dispatch/entry.h"
+#include "dispatch/scalar_checks.h"
 #include "lowering/table.h"
 #include "program/view.h"
 
@@ -77,6 +78,7 @@ class BoundOp {
   // Tensor uses that results go to, in order; out= arguments of another size than the meta kernel's go to entry->resizes.
   std::vector<size_t> WrittenUses(const torch::jit::Stack& stack, size_t begin, const std::optional<MetaResult>& meta,
                                   Entry* entry) const;
+  void ResolveMarks(torch::jit::Stack& stack, size_t begin) const;
   size_t CountResults(const torch::jit::Stack& stack, size_t begin) const;
   Entry::Result ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value, GraphMaker& maker) const;
   void AddStores(const Plan& plan, const std::vector<size_t>& written, const std::vector<TensorType>& types, int32_t first,
@@ -95,6 +97,7 @@ class BoundOp {
   Form form_;
   std::optional<c10::OperatorHandle> handle_;
   std::vector<Param> params_;
+  ScalarCheck check_ = nullptr;
   std::mutex mutex_;  // of entries_
   std::unordered_map<std::string, std::unique_ptr<Entry>, KeyHash, std::equal_to<>> entries_;
 };

@@ -162,7 +162,12 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   *key = plan.key;
   auto entry = std::make_unique<Entry>();
   std::optional<MetaResult> meta;
-  if (handle_ && !(row_.traits & kNoMeta)) meta = RunMeta(*handle_, stack, begin);
+  try {
+    if (handle_ && !(row_.traits & kNoMeta)) meta = RunMeta(*handle_, stack, begin);
+  } catch (...) {
+    ThrowAsCpu(*handle_, stack, begin);  // the same mistake in CPU's words, and of CPU's type
+    throw;
+  }
 
   const std::vector<size_t> written = WrittenUses(stack, begin, meta, entry.get());
   if (!entry->resizes.empty()) return entry;
@@ -182,7 +187,15 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   for (size_t i = 0; i < num_results; ++i) maker.graph().outputs.push_back(first + static_cast<int32_t>(i));
   DeviceContext& context = DeviceContext::Get();
   const LowerOptions options = OptionsFor(context.client(), CurrentPrecision());
-  Program program = Lower(maker.graph(), options);
+  Program program;
+  try {
+    program = Lower(maker.graph(), options);
+  } catch (const Error& error) {
+    if (handle_ && (error.code() == Code::kInvalidArgument || error.code() == Code::kOutOfRange)) {
+      ThrowAsCpu(*handle_, stack, begin);
+    }
+    throw;
+  }
   const std::vector<TensorType> types = program.outputs;
   Graph& graph = maker.graph();
   graph.outputs.clear();

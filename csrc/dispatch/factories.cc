@@ -4,6 +4,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/randperm.h>
 
 #include "device/current.h"
@@ -54,6 +56,17 @@ at::Tensor& LinspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t 
       "tpu::linspace.out(Scalar start, Scalar end, int steps, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
   if (steps == 0) return out;
   return Run(linspace, {start, end, steps, TypeArg(out)}, out);
+}
+
+at::Tensor& LogspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base, at::Tensor& out) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  if (out.numel() != steps) at::native::resize_output(out, {steps});
+  if (steps == 0) return out;
+  // Powers of integers in floats, as on CPU, and in the wider type, so that whole results stay whole.
+  const bool complex = out.is_complex();
+  const auto type = complex ? out.scalar_type() : at::ScalarType::Double;
+  at::Tensor exponents = at::linspace(start, end, steps, out.options().dtype(type));
+  return out.copy_(at::pow(at::Scalar(base), exponents).view(out.sizes()));
 }
 
 at::Tensor& EyeOut(int64_t n, int64_t m, at::Tensor& out) {

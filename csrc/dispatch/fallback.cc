@@ -54,11 +54,19 @@ void Quantized(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
                               ": expected a dtype that the tpu device supports, got a quantized one");
 }
 
+void Compressed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, toString(op.operator_name()),
+                              ": expected layout torch.strided on the tpu device, got a compressed sparse one");
+}
+
 }  // namespace
 
 void RegisterFallback() {
   static auto& quantized =
       *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::QuantizedPrivateUse1, __FILE__, __LINE__);
+  static auto& compressed =
+      *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::SparseCsrPrivateUse1, __FILE__, __LINE__);
+  compressed.fallback(torch::CppFunction::makeFromBoxedFunction<&Compressed>());
   quantized.fallback(torch::CppFunction::makeFromBoxedFunction<&Quantized>());
   static auto& library = *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallback>());

@@ -54,6 +54,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 
   m.impl("arange.start_out", TORCH_FN(ArangeOut));
   m.impl("linspace.out", TORCH_FN(LinspaceOut));
+  m.impl("logspace.out", TORCH_FN(LogspaceOut));
   m.impl("eye.m_out", TORCH_FN(EyeOut));
   m.impl("randperm.generator_out", TORCH_FN(RandpermOut));
   m.impl("tril_indices", TORCH_FN(TrilIndices));

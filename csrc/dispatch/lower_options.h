@@ -1,3 +1,4 @@
+// How a client's programs are lowered: its target and the precision of float32 products.
 #pragma once
 
 #include "program/graph.h"
@@ -5,7 +6,6 @@
 
 namespace torch_tpu {
 
-// How programs for a client's devices are lowered.
 inline LowerOptions OptionsFor(const Client& client, Precision precision) {
   const Target target = client.is_cpu() ? Target::kCpu : client.platform_name() == "tpu" ? Target::kTpu : Target::kOther;
   return {target, precision};

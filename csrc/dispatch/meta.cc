@@ -4,6 +4,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <cstring>
 #include <unordered_map>
 
 #include "dispatch/tensors.h"
@@ -11,13 +12,26 @@
 namespace torch_tpu {
 namespace {
 
+// More elements than this are not made just for the sake of an error's text.
+constexpr int64_t kMaxElements = 1 << 24;
+
 class StandIns {
  public:
+  explicit StandIns(c10::DeviceType device) : device_(device) {}
+
+  int64_t elements() const { return elements_; }
+
   at::Tensor Of(const at::Tensor& tensor) {
     if (!tensor.defined() || !IsTpu(tensor)) return tensor;
     at::Tensor& made = made_[tensor.unsafeGetTensorImpl()];
     if (!made.defined()) {
-      made = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+      elements_ += tensor.numel();
+      if (device_ == c10::DeviceType::Meta || elements_ > kMaxElements) {
+        made = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+      } else {
+        made = at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+        std::memset(made.mutable_data_ptr(), 0, made.storage().nbytes());
+      }
       if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) made.unsafeGetTensorImpl()->set_wrapped_number(true);
     }
     return made;
@@ -37,13 +51,22 @@ class StandIns {
       }
       return list;
     }
-    if (value.isDevice()) return c10::Device(c10::DeviceType::Meta);
+    if (value.isDevice()) return c10::Device(device_);
     if (value.isGenerator()) return c10::IValue();
     return value;
   }
 
  private:
+  c10::DeviceType device_;
+  int64_t elements_ = 0;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> made_;
+};
+
+// Below autograd and outside every Python mode: this is a question to PyTorch, not an op of the user's program.
+struct Aside {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  c10::impl::ExcludeDispatchKeyGuard no_python{c10::DispatchKeySet(
+      {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher})};
 };
 
 }  // namespace
@@ -54,20 +77,26 @@ std::optional<MetaResult> RunMeta(const c10::OperatorHandle& op, const torch::ji
       !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
     return std::nullopt;
   }
-  StandIns stand_ins;
+  StandIns stand_ins(c10::DeviceType::Meta);
   MetaResult result;
   for (size_t i = begin; i < stack.size(); ++i) result.arguments.push_back(stand_ins.Of(stack[i]));
   result.results = result.arguments;
-  // Below autograd and outside every Python mode: this is a question to PyTorch, not an op of the user's program.
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
-  c10::impl::ExcludeDispatchKeyGuard no_python(c10::DispatchKeySet(
-      {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher}));
+  Aside aside;
   try {
     op.callBoxed(result.results);
   } catch (const c10::NotImplementedError&) {
     return std::nullopt;
   }
   return result;
+}
+
+void ThrowAsCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin) {
+  StandIns stand_ins(c10::DeviceType::CPU);
+  torch::jit::Stack arguments;
+  for (size_t i = begin; i < stack.size(); ++i) arguments.push_back(stand_ins.Of(stack[i]));
+  if (stand_ins.elements() > kMaxElements || !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+  Aside aside;
+  op.callBoxed(arguments);
 }
 
 }  // namespace torch_tpu

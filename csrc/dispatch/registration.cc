@@ -102,7 +102,9 @@ class Registrar {
   void BindVariants(const OpRow& row, const std::string& base, const c10::FunctionSchema& schema) {
     const std::vector<std::string> types = ReadTypes(schema);
     // normal_functional stands for normal_: the plain name was taken by another op.
-    const std::string plain = base.ends_with("_functional") ? base.substr(0, base.size() - 11) : base;
+    const std::string plain = base.ends_with("_functional")  ? base.substr(0, base.size() - 11)
+                              : base == "aten::_conj_physical" ? "aten::conj_physical"  // composite, its variants are not
+                                                               : base;
     for (auto [it, end] = overloads_.equal_range(plain + "_"); it != end; ++it) {
       const auto inplace = c10::Dispatcher::singleton().findSchema(it->second);
       if (inplace && ReadTypes(inplace->schema()) == types && Writes(inplace->schema())) {

@@ -34,7 +34,6 @@ Values MakeComplex(Builder& b, const Args& a) {
 
 constexpr OpRow kRows[] = {
     {"_conj_physical", ConjPhysical},
-    {"conj_physical", ConjPhysical},
     {"angle", Angle},
     {"polar", Polar},
     {"complex", MakeComplex},

@@ -220,8 +220,7 @@ Value Wave(Builder& b, Value x, int order, bool second) {
   Value plus = b.Multiply(root, b.Add(s, c)), minus = b.Multiply(root, b.Subtract(s, c));
   Value cosine = order == 0 ? plus : minus, sine = order == 0 ? minus : b.Negate(plus);
   Value sum = second ? b.Add(b.Multiply(p, sine), b.Multiply(q, cosine)) : b.Subtract(b.Multiply(p, cosine), b.Multiply(q, sine));
-  Value y = b.Multiply(sum, b.Sqrt(b.Divide(Full(b, x, 2 / std::numbers::pi), x)));
-  return b.Select(Eq(b, x, INFINITY), Full(b, x, 0), y);
+  return b.Multiply(sum, b.Sqrt(b.Divide(Full(b, x, 2 / std::numbers::pi), x)));
 }
 
 Value J0(Builder& b, Value x) {

@@ -13,7 +13,7 @@ const std::vector<OpRow>& AllRows() {
     for (auto family : {PointwiseRows(), ActivationRows(), ReductionRows(), ShapeRows(), IndexingRows(), MatmulRows(),
                         ConvolutionRows(), PoolingRows(), NormalizationRows(), AttentionRows(), LossRows(),
                         RandomRows(), SortRows(), OptimizerRows(), SpecialRows(), FftRows(), LinalgRows(),
-                        ViewRows()}) {
+                        DistanceRows(), CountingRows(), MarginLossRows(), ViewRows()}) {
       all->insert(all->end(), family.begin(), family.end());
     }
     return all;

@@ -30,6 +30,9 @@ std::span<const OpRow> OptimizerRows();   // optimizer.cc: foreach and fused opt
 std::span<const OpRow> SpecialRows();     // special_gamma.cc: Bessel, zeta, incomplete gamma, orthogonal polynomials
 std::span<const OpRow> FftRows();         // fft.cc
 std::span<const OpRow> LinalgRows();      // linalg.cc: LU, QR, Cholesky, eigh, SVD, solves
+std::span<const OpRow> DistanceRows();    // distance.cc: cdist, pdist, renorm
+std::span<const OpRow> CountingRows();    // counting.cc: isin, histc, max_unpool, frexp
+std::span<const OpRow> MarginLossRows();  // loss_margin.cc
 std::span<const OpRow> ViewRows();        // view_ops.cc: internal reads and writes of views, casts
 
 const std::vector<OpRow>& AllRows();

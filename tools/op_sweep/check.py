@@ -73,7 +73,7 @@ def _random(case: Case, first: Any, sample: SampleInput, function: Callable[...,
     """Whether the op draws: another seed gives another result."""
     if case.op.name in UNINITIALIZED:
         return True
-    input_, args, kwargs = move_sample(sample, "cpu")
+    input_, args, kwargs = move_sample(case.op, sample, "cpu")
     with _other_draws():
         again = _oracle(lambda: function(input_, *args, **kwargs))
     return difference(again, first, Tolerance(), "cpu", strides=False) != ""
@@ -86,10 +86,10 @@ def _processed(sample: SampleInput, results: Any) -> Any:
 
 def forward(case: Case, sample: SampleInput) -> str:
     device = case.options.device
-    input_, args, kwargs = move_sample(sample, "cpu")
+    input_, args, kwargs = move_sample(case.op, sample, "cpu")
     want = _oracle(lambda: case.op(input_, *args, **kwargs))
     random = _random(case, want, sample, case.op)
-    input_, args, kwargs = move_sample(sample, device)
+    input_, args, kwargs = move_sample(case.op, sample, device)
     got = faults.plant(case.options.fault, _seeded(lambda: case.op(input_, *args, **kwargs), 0))
     text = difference(got, want, case.tolerance, device, values=not random)
     if "values" in text:
@@ -104,7 +104,7 @@ def forward(case: Case, sample: SampleInput) -> str:
 
 
 def _gradients(case: Case, sample: SampleInput, device: str) -> list[torch.Tensor | None]:
-    arguments = move_sample(sample, device)
+    arguments = move_sample(case.op, sample, device)
     input_, args, kwargs = arguments
     torch.manual_seed(0)
     results = _processed(sample, case.op(input_, *args, **kwargs))
@@ -122,7 +122,7 @@ def backward(case: Case, sample: SampleInput) -> str:
     device = case.options.device
     want = _oracle(lambda: _gradients(case, sample, "cpu"))
     torch.manual_seed(1)
-    input_, args, kwargs = move_sample(sample, "cpu")
+    input_, args, kwargs = move_sample(case.op, sample, "cpu")
     random = _random(case, _oracle(lambda: case.op(input_, *args, **kwargs)), sample, case.op)
     got = faults.plant_gradient(case.options.fault, _gradients(case, sample, device))
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
@@ -142,7 +142,7 @@ def inplace(case: Case, sample: SampleInput) -> str:
         raise CpuCannot("no in-place variant for this sample")
 
     def run(device: str, seed: int) -> tuple[Any, Any]:
-        input_, args, kwargs = move_sample(sample, device)
+        input_, args, kwargs = move_sample(case.op, sample, device)
         input_ = tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, input_)
         torch.manual_seed(seed)
         return function(input_, *args, **kwargs), input_
@@ -161,7 +161,7 @@ def out(case: Case, sample: SampleInput) -> str:
         raise CpuCannot("no out= variant")
 
     def run(device: str, seed: int, empty: bool) -> tuple[Any, Any]:
-        input_, args, kwargs = move_sample(sample, "cpu")
+        input_, args, kwargs = move_sample(case.op, sample, "cpu")
         shapes = case.op(input_, *args, **kwargs)
 
         def room(x: torch.Tensor) -> torch.Tensor:
@@ -169,7 +169,7 @@ def out(case: Case, sample: SampleInput) -> str:
                 return torch.empty(0, dtype=x.dtype, device=device)
             return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=device)
 
-        input_, args, kwargs = move_sample(sample, device)
+        input_, args, kwargs = move_sample(case.op, sample, device)
         place = tree_map(room, shapes)
         if isinstance(place, list | tuple):
             place = tuple(place)
@@ -198,7 +198,7 @@ def errors(case: Case, sample: SampleInput) -> str:
     """The same exception type as CPU."""
 
     def raised(device: str) -> str:
-        input_, args, kwargs = move_sample(sample, device)
+        input_, args, kwargs = move_sample(case.op, sample, device)
         try:
             case.op(input_, *args, **kwargs)
         except Exception as error:

@@ -9,6 +9,8 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_map
 
+# Their further arguments have to be on the host for every device.
+TAKES_HOST_ARGUMENTS = ("tensor_split",)
 MOST = 400  # generators of some entries give thousands
 
 
@@ -45,21 +47,22 @@ def move(x: torch.Tensor, device: str) -> torch.Tensor:
     return copy.requires_grad_(x.requires_grad)
 
 
-def move_sample(sample: SampleInput, device: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def move_sample(op: OpInfo, sample: SampleInput, device: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """(input, args, kwargs) on the device. Tensors that are the same object stay the same object."""
     moved: dict[int, torch.Tensor] = {}
+    keep_args = op.name in TAKES_HOST_ARGUMENTS
 
     def one(x: Any) -> Any:
         if isinstance(x, torch.Tensor):
             if id(x) not in moved:
                 moved[id(x)] = move(x, device)
             return moved[id(x)]
-        if isinstance(x, torch.device):
+        if isinstance(x, torch.device) or x == "cpu":
             return torch.device(device)
         return x
 
-    kwargs = {k: device if k == "device" and isinstance(v, str) else tree_map(one, v) for k, v in sample.kwargs.items()}
-    return tree_map(one, sample.input), tree_map(one, tuple(sample.args)), kwargs
+    args = tuple(sample.args) if keep_args else tree_map(one, tuple(sample.args))
+    return tree_map(one, sample.input), args, tree_map(one, dict(sample.kwargs))
 
 
 def leaves_with_gradient(arguments: Any) -> list[torch.Tensor]:
