@@ -49,7 +49,7 @@ test-cpp: setup
 	. $(BIN)/activate && $(BUILD)/core_tests --gtest_brief=1
 
 test-python: setup
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile tests $(ARGS)
 
 lint: $(VENV)/requirements ## ruff, mypy, clang-format
 	$(BIN)/ruff check .

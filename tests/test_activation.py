@@ -32,7 +32,6 @@ ACTIVATIONS = {
     "logsigmoid": F.logsigmoid,
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
-    "rrelu": lambda x: F.rrelu(x, training=False),
 }
 # The kinks belong to one side; ends of the range, and NaN.
 KINKS = [0.0, -0.0, 3.0, -3.0, 0.5, -0.5, 0.6, -0.6, 0.4, -0.4, 2.0, 6.0, 5.0, 5.1, 30.0, -30.0, 100.0, -100.0]

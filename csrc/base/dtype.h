@@ -40,8 +40,8 @@ size_t ItemSize(DType dtype);
 bool IsBool(DType dtype);
 bool IsSignedInt(DType dtype);
 bool IsUnsignedInt(DType dtype);
-bool IsInteger(DType dtype);   // signed or unsigned, not bool
-bool IsFloat(DType dtype);     // real floating point, any width
+bool IsInteger(DType dtype);  // signed or unsigned, not bool
+bool IsFloat(DType dtype);    // real floating point, any width
 bool IsComplex(DType dtype);
 // Real counterpart of a complex type (complex64 -> float32); the type itself otherwise.
 DType RealOf(DType dtype);
@@ -49,6 +49,6 @@ DType RealOf(DType dtype);
 DType ComplexOf(DType dtype);
 // The type in which PyTorch's CPU kernels compute: float32 for 8- and 16-bit floats, the type itself otherwise.
 DType ComputeType(DType dtype);
-int BitWidth(DType dtype);     // of the real component for complex types
+int BitWidth(DType dtype);  // of the real component for complex types
 
 }  // namespace torch_tpu

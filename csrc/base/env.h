@@ -9,22 +9,22 @@
 namespace torch_tpu::env {
 
 enum class Var {
-  kPlugin,             // TORCH_TPU_PLUGIN
-  kNumDevices,         // TORCH_TPU_NUM_DEVICES
-  kLaunchBlocking,     // TORCH_TPU_LAUNCH_BLOCKING
-  kDeferAndFuse,       // TORCH_TPU_DEFER_AND_FUSE
-  kDebugChecks,        // TORCH_TPU_ENABLE_DEBUG_CHECKS
-  kFallback,           // TORCH_TPU_FALLBACK: warn (default) | error | silent
-  kHostKernels,        // TORCH_TPU_HOST_KERNELS: 1 (default) | 0
-  kCacheDir,           // TORCH_TPU_CACHE_DIR
-  kCache,              // TORCH_TPU_CACHE: 1 (default) | 0
-  kCacheMaxBytes,      // TORCH_TPU_CACHE_MAX_BYTES
-  kDumpTo,             // TORCH_TPU_DUMP_TO: folder for the StableHLO text of each compiled program
-  kHome,               // HOME
-  kXdgCacheHome,       // XDG_CACHE_HOME
-  kLocalRank,          // LOCAL_RANK
-  kTpuLibraryPath,     // TPU_LIBRARY_PATH
-  kXlaFlags,           // XLA_FLAGS, which plugins read: it changes what they compile
+  kPlugin,          // TORCH_TPU_PLUGIN
+  kNumDevices,      // TORCH_TPU_NUM_DEVICES
+  kLaunchBlocking,  // TORCH_TPU_LAUNCH_BLOCKING
+  kDeferAndFuse,    // TORCH_TPU_DEFER_AND_FUSE
+  kDebugChecks,     // TORCH_TPU_ENABLE_DEBUG_CHECKS
+  kFallback,        // TORCH_TPU_FALLBACK: warn (default) | error | silent
+  kHostKernels,     // TORCH_TPU_HOST_KERNELS: 1 (default) | 0
+  kCacheDir,        // TORCH_TPU_CACHE_DIR
+  kCache,           // TORCH_TPU_CACHE: 1 (default) | 0
+  kCacheMaxBytes,   // TORCH_TPU_CACHE_MAX_BYTES
+  kDumpTo,          // TORCH_TPU_DUMP_TO: folder for the StableHLO text of each compiled program
+  kHome,            // HOME
+  kXdgCacheHome,    // XDG_CACHE_HOME
+  kLocalRank,       // LOCAL_RANK
+  kTpuLibraryPath,  // TPU_LIBRARY_PATH
+  kXlaFlags,        // XLA_FLAGS, which plugins read: it changes what they compile
   kCount,
 };
 

@@ -57,8 +57,8 @@ py::dict DeviceMemory(int index) {
 py::list EnvTable() {
   py::list rows;
   for (const env::Row& row : env::Table()) {
-    rows.append(py::make_tuple(row.name, row.default_value == nullptr ? py::object(py::none()) : py::str(row.default_value),
-                               row.meaning));
+    rows.append(py::make_tuple(
+        row.name, row.default_value == nullptr ? py::object(py::none()) : py::str(row.default_value), row.meaning));
   }
   return rows;
 }

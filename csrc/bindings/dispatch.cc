@@ -2,12 +2,12 @@
 #include <pybind11/stl.h>
 
 #include "bindings/bindings.h"
+#include "device/queue.h"
 #include "dispatch/fallback.h"
 #include "dispatch/mode.h"
-#include "device/queue.h"
 #include "dispatch/registration.h"
-#include "dispatch/tape.h"
 #include "dispatch/replay.h"
+#include "dispatch/tape.h"
 
 namespace torch_tpu {
 
@@ -18,18 +18,22 @@ void BindDispatch(pybind11::module_& m) {
   m.def("set_eager_mode", [](int mode) { SetProcessMode(static_cast<EagerMode>(mode)); });
   m.def("thread_eager_mode", &ThreadMode);
   m.def("set_thread_eager_mode", &SetThreadMode);
-  m.def("take_flush_records", [](int device) {
-    std::vector<FlushRecord> records;
-    {
-      std::lock_guard lock(Queue::Of(device).mutex());
-      records = Tape::Of(device).TakeRecords();
-    }
-    pybind11::list rows;
-    for (const FlushRecord& r : records) {
-      rows.append(pybind11::make_tuple(r.reason, r.ops, r.inputs, r.outputs, r.donated, r.compiled, r.milliseconds));
-    }
-    return rows;
-  }, "What fused mode ran since the last call: (reason, ops, inputs, outputs, donated, compiled, milliseconds).");
+  m.def(
+      "take_flush_records",
+      [](int device) {
+        std::vector<FlushRecord> records;
+        {
+          std::lock_guard lock(Queue::Of(device).mutex());
+          records = Tape::Of(device).TakeRecords();
+        }
+        pybind11::list rows;
+        for (const FlushRecord& r : records) {
+          rows.append(
+              pybind11::make_tuple(r.reason, r.ops, r.inputs, r.outputs, r.donated, r.compiled, r.milliseconds));
+        }
+        return rows;
+      },
+      "What fused mode ran since the last call: (reason, ops, inputs, outputs, donated, compiled, milliseconds).");
   m.def("precision", &PrecisionOverride);
   m.def("set_precision", &SetPrecisionOverride);
   m.def("fallback_counts", &FallbackCounts);

@@ -1,14 +1,14 @@
 #include "device/address.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <algorithm>
 
 namespace torch_tpu {
 namespace {
 
-// From 2^60 on, no address is canonical on x86-64 or AArch64 (but for the very top, which stays unused). 29 devices have a
-// space of their own; the others share the last.
+// From 2^60 on, no address is canonical on x86-64 or AArch64 (but for the very top, which stays unused). 29 devices
+// have a space of their own; the others share the last.
 constexpr int kSpaceBits = 59;
 constexpr uintptr_t kFirstSpace = 2;
 constexpr int kSpaces = 30;
@@ -28,7 +28,8 @@ uintptr_t ReserveAddress(size_t nbytes, c10::DeviceIndex device) {
   const uintptr_t size = (static_cast<uintptr_t>(std::max<size_t>(nbytes, 1)) + 63) & ~uintptr_t{63};
   uintptr_t offset = g_cursors[space].next.fetch_add(size, std::memory_order_relaxed);
   // Long-lived storages are made early, so it is the upper half that is walked again.
-  if (offset + size > kSpaceMask) [[unlikely]] offset = kHalfSpace + (offset & (kHalfSpace - 1));
+  if (offset + size > kSpaceMask) [[unlikely]]
+    offset = kHalfSpace + (offset & (kHalfSpace - 1));
   return ((kFirstSpace + space) << kSpaceBits) | (offset & kSpaceMask);
 }
 

@@ -12,10 +12,11 @@ using at::ScalarType;
 using at::Tensor;
 
 Tensor RefuseBinaryCrossEntropy(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) {
-  TORCH_CHECK(false,
-              "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
-              "Many models use a sigmoid layer right before the binary cross entropy layer. Combine the two with "
-              "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss: both are safe to autocast.");
+  TORCH_CHECK(
+      false,
+      "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+      "Many models use a sigmoid layer right before the binary cross entropy layer. Combine the two with "
+      "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss: both are safe to autocast.");
 }
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
@@ -42,7 +43,8 @@ thread_local bool t_has_default = false;
 }  // namespace
 
 void EnsureAutocastDefault() {
-  if (t_has_default) [[likely]] return;
+  if (t_has_default) [[likely]]
+    return;
   t_has_default = true;
   if (!at::autocast::is_autocast_enabled(at::kPrivateUse1)) {
     at::autocast::set_autocast_dtype(at::kPrivateUse1, at::kBFloat16);

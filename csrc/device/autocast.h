@@ -3,8 +3,8 @@
 
 namespace torch_tpu {
 
-// PyTorch keeps the autocast dtype per thread and starts each with float16 for this device type. Called where a thread first
-// meets the device; makes the default bfloat16 unless autocast is already on.
+// PyTorch keeps the autocast dtype per thread and starts each with float16 for this device type. Called where a thread
+// first meets the device; makes the default bfloat16 unless autocast is already on.
 void EnsureAutocastDefault();
 
 }  // namespace torch_tpu

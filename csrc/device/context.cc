@@ -47,7 +47,8 @@ void AfterForkInChild() {
 }
 
 constexpr char kForkText[] =
-    "Cannot re-initialize TPU in forked subprocess. To use TPU with multiprocessing, you must use the 'spawn' start method";
+    "Cannot re-initialize TPU in forked subprocess. To use TPU with multiprocessing, you must use the 'spawn' start "
+    "method";
 
 bool IsTpuPlugin(const PluginCandidate& candidate) { return candidate.name == "libtpu"; }
 
@@ -56,7 +57,8 @@ bool MayExist(const PluginCandidate& candidate) {
   return candidate.path.find('/') == std::string::npos || ::access(candidate.path.c_str(), R_OK) == 0;
 }
 
-// Candidates worth opening, in order. libtpu without a chip waits long for hardware, so it counts only when it is all there is.
+// Candidates worth opening, in order. libtpu without a chip waits long for hardware, so it counts only when it is all
+// there is.
 std::vector<PluginCandidate> Usable(const std::vector<PluginCandidate>& candidates) {
   std::vector<PluginCandidate> usable = candidates;
   if (candidates.size() > 1 && CountTpuChips() == 0) std::erase_if(usable, IsTpuPlugin);
@@ -66,7 +68,8 @@ std::vector<PluginCandidate> Usable(const std::vector<PluginCandidate>& candidat
 std::shared_ptr<const Plugin> OpenPlugin(const std::vector<PluginCandidate>& candidates) {
   if (candidates.empty()) {
     Fail(Code::kNotFound,
-         "torch_tpu: no PJRT plugin found. Install XLA's CPU plugin (pip install fastatomstruct-xla-cpu) or, on a TPU host, "
+         "torch_tpu: no PJRT plugin found. Install XLA's CPU plugin (pip install fastatomstruct-xla-cpu) or, on a TPU "
+         "host, "
          "Google's (pip install libtpu), or set TORCH_TPU_PLUGIN to a plugin's name or path");
   }
   for (size_t i = 0;; ++i) {
@@ -95,12 +98,14 @@ bool DeviceContext::IsInitialized() { return g_context.load(std::memory_order_ac
 bool DeviceContext::IsInBadFork() { return g_bad_fork.load(std::memory_order_relaxed); }
 
 void DeviceContext::CheckFork() {
-  if (IsInBadFork()) [[unlikely]] Fail(Code::kFailedPrecondition, kForkText);
+  if (IsInBadFork()) [[unlikely]]
+    Fail(Code::kFailedPrecondition, kForkText);
 }
 
 DeviceContext& DeviceContext::Get() {
   DeviceContext* context = g_context.load(std::memory_order_acquire);
-  if (context != nullptr && !g_closed.load(std::memory_order_relaxed)) [[likely]] return *context;
+  if (context != nullptr && !g_closed.load(std::memory_order_relaxed)) [[likely]]
+    return *context;
   return Start();
 }
 
@@ -162,7 +167,8 @@ void DeviceContext::CheckDevice(int index) {
 }
 
 Device* DeviceContext::device(int index) {
-  if (index < 0 || index >= num_devices_) [[unlikely]] CheckDevice(index);
+  if (index < 0 || index >= num_devices_) [[unlikely]]
+    CheckDevice(index);
   return client_->devices()[static_cast<size_t>(index)].get();
 }
 

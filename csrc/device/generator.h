@@ -1,7 +1,7 @@
 // A counter-based generator: 16-byte state {seed, offset}, the same stream on every plugin and in every mode.
 //
-// The offset counts 32-bit words, as PyTorch's own device generators do (DTensor advances it in fours); a Philox block is four
-// words, so an offset is always a multiple of 4, and block offset / 4 is the next one to be used.
+// The offset counts 32-bit words, as PyTorch's own device generators do (DTensor advances it in fours); a Philox block
+// is four words, so an offset is always a multiple of 4, and block offset / 4 is the next one to be used.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -47,7 +47,8 @@ class TpuGenerator : public c10::GeneratorImpl {
   std::shared_ptr<State> state_;
 };
 
-// The generator of tpu:`device` (-1: the current one). Starts no client. Throws c10::Error for a device that is not there.
+// The generator of tpu:`device` (-1: the current one). Starts no client. Throws c10::Error for a device that is not
+// there.
 const at::Generator& DefaultGenerator(c10::DeviceIndex device);
 at::Generator NewGenerator(c10::DeviceIndex device);
 // The given generator or the device's default. Throws c10::Error with PyTorch's text for a generator of another device.

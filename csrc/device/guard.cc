@@ -21,7 +21,8 @@ namespace torch_tpu {
 namespace {
 
 int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // One recording of an event: what was in flight then.
@@ -204,8 +205,8 @@ struct TpuGuardImpl final : public c10::impl::DeviceGuardImplInterface {
     });
   }
 
-  // All later work of the device comes after the event anyway, and work of another device that reads this one's results waits
-  // for their values.
+  // All later work of the device comes after the event anyway, and work of another device that reads this one's results
+  // waits for their values.
   void block(void* event, const c10::Stream& stream) const override {}
 
   bool queryEvent(void* event) const override {
@@ -225,16 +226,13 @@ struct TpuGuardImpl final : public c10::impl::DeviceGuardImplInterface {
   }
 
   double elapsedTime(void* start, void* end, const c10::DeviceIndex device_index) const override {
-    TORCH_CHECK(start != nullptr && end != nullptr,
-                "Both events must be recorded before calculating elapsed time.");
+    TORCH_CHECK(start != nullptr && end != nullptr, "Both events must be recorded before calculating elapsed time.");
     const int64_t from = AsEvent(start)->recording->finished_at.load(std::memory_order_acquire);
     const int64_t to = AsEvent(end)->recording->finished_at.load(std::memory_order_acquire);
     return static_cast<double>(to - from) / 1e6;
   }
 
-  void destroyEvent(void* event, const c10::DeviceIndex device_index) const noexcept override {
-    delete AsEvent(event);
-  }
+  void destroyEvent(void* event, const c10::DeviceIndex device_index) const noexcept override { delete AsEvent(event); }
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, TpuGuardImpl)

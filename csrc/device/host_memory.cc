@@ -108,7 +108,7 @@ bool IsPinned(const void* pointer) { return TheAllocator()->Owns(pointer); }
 
 HostMemory ReadHostMemory() {
   HostMemory memory;
-  struct sysinfo info {};
+  struct sysinfo info{};
   if (::sysinfo(&info) == 0) {
     memory.total = static_cast<size_t>(info.totalram) * info.mem_unit;
     memory.available = static_cast<size_t>(info.freeram) * info.mem_unit;

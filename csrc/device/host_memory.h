@@ -12,7 +12,8 @@ struct HostMemory {
 };
 HostMemory ReadHostMemory();
 
-// "Pinned" memory: 64-byte aligned, which is what lets the CPU plugins alias it and what TPU transfers like. Thread-safe.
+// "Pinned" memory: 64-byte aligned, which is what lets the CPU plugins alias it and what TPU transfers like.
+// Thread-safe.
 at::HostAllocator* GetHostAllocator();
 // True inside memory of that allocator that is still allocated.
 bool IsPinned(const void* pointer);

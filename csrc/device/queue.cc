@@ -40,7 +40,8 @@ bool Queue::Settled(const Event& event) {
 
 void Queue::Launched(const BufferPtr& result) {
   in_flight_.push_back(result);
-  if (in_flight_.size() < prune_at_) [[likely]] return;
+  if (in_flight_.size() < prune_at_) [[likely]]
+    return;
   std::erase_if(in_flight_, [this](const std::weak_ptr<Buffer>& weak) {
     const BufferPtr buffer = weak.lock();
     return buffer == nullptr || buffer->IsDeleted() || Settled(buffer->Ready());

@@ -26,8 +26,8 @@ class Queue {
   void Dropped(const BufferPtr& value);
   // One event for each result in flight now: work is done when all are ready. Holds no device memory.
   std::vector<EventPtr> Pending();
-  // Flushes what dispatch holds back, then waits for all work. Throws the error of a failed program once. Releases no GIL:
-  // callers do. The mutex must not be held.
+  // Flushes what dispatch holds back, then waits for all work. Throws the error of a failed program once. Releases no
+  // GIL: callers do. The mutex must not be held.
   void Synchronize();
   // dispatch registers what must run before anyone waits (fused mode's pending graph).
   void SetFlush(std::function<void()> flush);
@@ -40,7 +40,8 @@ class Queue {
   std::recursive_mutex mutex_;
   std::vector<std::weak_ptr<Buffer>> in_flight_;
   size_t prune_at_ = 256;
-  // CPU plugins run up to 32 programs at once, in any order, so that many may be unfinished with nobody holding a result.
+  // CPU plugins run up to 32 programs at once, in any order, so that many may be unfinished with nobody holding a
+  // result.
   std::array<EventPtr, 32> dropped_;
   size_t next_dropped_ = 0;
   std::exception_ptr error_;

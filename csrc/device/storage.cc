@@ -35,7 +35,8 @@ void Count(const StorageContext& context, int64_t bytes) {
   }
 }
 
-// All contexts, so that one can be found by its address. A list costs next to nothing where it is kept up: at each allocation.
+// All contexts, so that one can be found by its address. A list costs next to nothing where it is kept up: at each
+// allocation.
 class LiveStorages {
  public:
   static LiveStorages& Get() {
@@ -140,7 +141,8 @@ const c10::AllocatorRegisterer<c10::DeviceType::PrivateUse1> g_registered(TheAll
 c10::DeviceAllocator* GetAllocator() { return TheAllocator(); }
 
 c10::DataPtr AllocateStorage(size_t nbytes, c10::DeviceIndex device) {
-  if (DeviceContext::IsInBadFork()) [[unlikely]] WithTorchErrors([] { DeviceContext::CheckFork(); });
+  if (DeviceContext::IsInBadFork()) [[unlikely]]
+    WithTorchErrors([] { DeviceContext::CheckFork(); });
   auto* context = new StorageContext{nullptr, nullptr, device, nbytes, ReserveAddress(nbytes, device)};
   LiveStorages::Get().Add(context);
   Count(*context, static_cast<int64_t>(nbytes));
@@ -148,7 +150,8 @@ c10::DataPtr AllocateStorage(size_t nbytes, c10::DeviceIndex device) {
 }
 
 StorageContext* ContextOf(const c10::DataPtr& data) {
-  if (data.get_deleter() == &DeleteStorage) [[likely]] return static_cast<StorageContext*>(data.get_context());
+  if (data.get_deleter() == &DeleteStorage) [[likely]]
+    return static_cast<StorageContext*>(data.get_context());
   if (data.get() == nullptr || !data.device().is_privateuseone()) return nullptr;
   return LiveStorages::Get().Find(reinterpret_cast<uintptr_t>(data.get()));
 }
@@ -186,8 +189,8 @@ void ResizeStorage(c10::StorageImpl& storage, size_t nbytes) {
     LiveStorages::Get().Move(context, ReserveAddress(nbytes, context->device));
     c10::DataPtr old = storage.set_data_ptr(c10::DataPtr());
     old.release_context();
-    storage.set_data_ptr_noswap(c10::DataPtr(reinterpret_cast<void*>(context->address), context, &DeleteStorage,
-                                             TpuDevice(context->device)));
+    storage.set_data_ptr_noswap(
+        c10::DataPtr(reinterpret_cast<void*>(context->address), context, &DeleteStorage, TpuDevice(context->device)));
   }
   storage.set_nbytes(nbytes);
 }

@@ -14,9 +14,9 @@
 
 namespace torch_tpu {
 
-// The context of a storage's DataPtr. The value has the dtype and dims it was created with, row-major, and starts at the
-// storage's first byte; it may be smaller or larger than the storage (after a resize), or absent (never written: reads see
-// zeros). Guarded by its device's queue lock (device/queue.h).
+// The context of a storage's DataPtr. The value has the dtype and dims it was created with, row-major, and starts at
+// the storage's first byte; it may be smaller or larger than the storage (after a resize), or absent (never written:
+// reads see zeros). Guarded by its device's queue lock (device/queue.h).
 struct Pending;  // dispatch/pending.h
 
 struct StorageContext {
@@ -32,14 +32,14 @@ struct StorageContext {
 // A DataPtr of `nbytes` on tpu:`device` with no value yet: costs no device memory until written, and touches no client.
 // Counted by the allocator. Throws c10::Error in a forked child.
 c10::DataPtr AllocateStorage(size_t nbytes, c10::DeviceIndex device);
-// nullptr when the DataPtr is not ours. A DataPtr that only borrows the address of a live storage's first byte (from_blob, by
-// which torch.save and pickle read a device's storage) gives that storage's context; finding it is slow.
+// nullptr when the DataPtr is not ours. A DataPtr that only borrows the address of a live storage's first byte
+// (from_blob, by which torch.save and pickle read a device's storage) gives that storage's context; finding it is slow.
 StorageContext* ContextOf(const c10::DataPtr& data);
 inline StorageContext* ContextOf(const c10::StorageImpl& storage) { return ContextOf(storage.data_ptr()); }
 // Throws c10::Error when the tensor's storage is not a tpu storage.
 StorageContext& ContextOf(const c10::TensorImpl& tensor);
-// Grows or shrinks a storage; keeps its value's leading bytes (lazily: the value stays, nbytes changes). 0 frees the value.
-// Growing gives it a new range of addresses. Throws c10::Error for a storage that is not ours.
+// Grows or shrinks a storage; keeps its value's leading bytes (lazily: the value stays, nbytes changes). 0 frees the
+// value. Growing gives it a new range of addresses. Throws c10::Error for a storage that is not ours.
 void ResizeStorage(c10::StorageImpl& storage, size_t nbytes);
 
 // Allocates on the current device. Counts requested bytes: nothing is cached, so reserved equals allocated.

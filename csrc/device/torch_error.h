@@ -7,8 +7,9 @@
 
 namespace torch_tpu {
 
-// Throws the c10 exception that becomes the right Python type: kOutOfRange IndexError, kUnimplemented NotImplementedError,
-// kResourceExhausted torch.OutOfMemoryError with the current device's figures, others RuntimeError.
+// Throws the c10 exception that becomes the right Python type: kOutOfRange IndexError, kUnimplemented
+// NotImplementedError, kResourceExhausted torch.OutOfMemoryError with the current device's figures, others
+// RuntimeError.
 [[noreturn]] void ThrowTorchError(const Error& error);
 
 // Runs `body`; an Error leaves it as PyTorch's.

@@ -55,8 +55,9 @@ BoundOp::Kind KindOf(const c10::TypePtr& given) {
         case Kind::kBool:
           return Kind::kBools;
         case Kind::kScalar:
-          return type->expectRef<c10::ListType>().getElementType()->kind() == c10::TypeKind::NumberType ? Kind::kScalarList
-                                                                                                          : Kind::kFloats;
+          return type->expectRef<c10::ListType>().getElementType()->kind() == c10::TypeKind::NumberType
+                     ? Kind::kScalarList
+                     : Kind::kFloats;
         default:
           return Kind::kUnsupported;
       }
@@ -95,7 +96,8 @@ void BoundOp::ResolveMarks(torch::jit::Stack& stack, size_t begin) const {
     if (params_[i].kind != Kind::kTensor || !stack[begin + i].isTensor()) continue;
     const at::Tensor& tensor = stack[begin + i].toTensor();
     if (!tensor.defined() || (!tensor.is_conj() && !tensor.is_neg())) continue;
-    TORCH_CHECK_NOT_IMPLEMENTED(!params_[i].written, name(), ": expected a plain tensor to write to, got a conjugate or negative view");
+    TORCH_CHECK_NOT_IMPLEMENTED(!params_[i].written, name(),
+                                ": expected a plain tensor to write to, got a conjugate or negative view");
     if (handle_) stack[begin + i] = tensor.clone();  // our own ops take the values as they are stored
   }
 }
@@ -131,7 +133,8 @@ void BoundOp::Call(torch::jit::Stack* stack, int device) {
             Execute(*entry, walk, stack, begin);
             return;
           }
-          for (const Entry::Resize& resize : entry->resizes) ResizeOut((*stack)[begin + resize.argument].toTensor(), resize);
+          for (const Entry::Resize& resize : entry->resizes)
+            ResizeOut((*stack)[begin + resize.argument].toTensor(), resize);
           continue;
         }
       }
@@ -158,8 +161,8 @@ void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, 
       const StorageContext* owner = inputs[input].owner;
       if (owner == nullptr || owner->value.use_count() > 1) keep.push_back(input);
     }
-    entry.executable->Execute(DeviceContext::Get().device(walk.device()), raw.data(), raw.size(), keep.data(), keep.size(),
-                              &values);
+    entry.executable->Execute(DeviceContext::Get().device(walk.device()), raw.data(), raw.size(), keep.data(),
+                              keep.size(), &values);
     if (LaunchLog::recording()) [[unlikely]] {
       std::vector<Buffer*> arguments;
       for (const InputRef& input : inputs) arguments.push_back(input.buffer);
@@ -172,9 +175,8 @@ void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, 
   if (CurrentMode() == EagerMode::kDebug) {
     for (const BufferPtr& value : values) AwaitInterruptibly(value->Ready());
   }
-  PushResults(entry, walk.device(), stack, begin, [&](StorageContext& context, int output) {
-    context.value = std::move(values[output]);
-  });
+  PushResults(entry, walk.device(), stack, begin,
+              [&](StorageContext& context, int output) { context.value = std::move(values[output]); });
 }
 
 // Random ops: the generator's state is the program's last input, and moves on.
@@ -215,22 +217,23 @@ void BoundOp::Record(const Entry& entry, Walk& walk, torch::jit::Stack* stack, s
     context.value.reset();
     context.pending = values[store.output];
   }
-  PushResults(entry, walk.device(), stack, begin, [&](StorageContext& context, int output) {
-    context.pending = std::move(values[output]);
-  });
+  PushResults(entry, walk.device(), stack, begin,
+              [&](StorageContext& context, int output) { context.pending = std::move(values[output]); });
   tape.EndStep();
 }
 
 int64_t BoundOp::LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const {
   int64_t largest = walk.largest_numel();
   for (size_t i = 0; i < params_.size(); ++i) {
-    if (params_[i].kind == Kind::kInt && stack[begin + i].isInt()) largest = std::max(largest, stack[begin + i].toInt());
+    if (params_[i].kind == Kind::kInt && stack[begin + i].isInt())
+      largest = std::max(largest, stack[begin + i].toInt());
   }
   return largest;
 }
 
 template <class Assign>
-void BoundOp::PushResults(const Entry& entry, int device, torch::jit::Stack* stack, size_t begin, const Assign& assign) {
+void BoundOp::PushResults(const Entry& entry, int device, torch::jit::Stack* stack, size_t begin,
+                          const Assign& assign) {
   if (form_ != Form::kFunctional) {
     // Results are the written arguments themselves.
     torch::jit::Stack results;

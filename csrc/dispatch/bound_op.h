@@ -1,7 +1,7 @@
 // One overload of a row, bound to its schema: how its arguments become key, operands and results.
 //
-// A call walks its arguments once, writing the key and the operands. A hit runs the entry's executable. A miss runs PyTorch's
-// meta kernel (errors and result strides are CPU's), builds the graph, compiles, and walks again.
+// A call walks its arguments once, writing the key and the operands. A hit runs the entry's executable. A miss runs
+// PyTorch's meta kernel (errors and result strides are CPU's), builds the graph, compiles, and walks again.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -34,8 +34,8 @@ class BoundOp {
   // `handle`: the dispatcher's operator, for its meta kernel; absent for internal ops.
   BoundOp(const OpRow& row, c10::FunctionSchema schema, Form form, std::optional<c10::OperatorHandle> handle);
 
-  // Takes the arguments off the stack and puts the results on it, as a boxed kernel does. `device`: for ops with no tensor
-  // argument; otherwise the first tpu tensor's.
+  // Takes the arguments off the stack and puts the results on it, as a boxed kernel does. `device`: for ops with no
+  // tensor argument; otherwise the first tpu tensor's.
   void Call(torch::jit::Stack* stack, int device = -1);
 
   const c10::FunctionSchema& schema() const { return schema_; }
@@ -62,12 +62,12 @@ class BoundOp {
   };
   struct Param {
     Kind kind = Kind::kUnsupported;
-    bool is_out = false;      // an out= argument: written, not read, not an argument of emit
-    bool written = false;     // in-place or out=
-    bool one_is_constant = false;   // alpha, beta: 1 is worth a program of its own
-    bool zero_is_constant = false;  // beta: 0 too
-    bool small_is_constant = false; // exponents
-    bool always_constant = false;   // rows with kKeyScalars
+    bool is_out = false;             // an out= argument: written, not read, not an argument of emit
+    bool written = false;            // in-place or out=
+    bool one_is_constant = false;    // alpha, beta: 1 is worth a program of its own
+    bool zero_is_constant = false;   // beta: 0 too
+    bool small_is_constant = false;  // exponents
+    bool always_constant = false;    // rows with kKeyScalars
   };
   const std::vector<Param>& params() const { return params_; }
 
@@ -75,14 +75,15 @@ class BoundOp {
   // A new entry for the call, and its key. Holds no lock while it compiles.
   std::unique_ptr<Entry> Miss(const torch::jit::Stack& stack, size_t begin, int device, std::string* key) const;
   Plan Snapshot(const torch::jit::Stack& stack, size_t begin, int device) const;
-  // Tensor uses that results go to, in order; out= arguments of another size than the meta kernel's go to entry->resizes.
+  // Tensor uses that results go to, in order; out= arguments of another size than the meta kernel's go to
+  // entry->resizes.
   std::vector<size_t> WrittenUses(const torch::jit::Stack& stack, size_t begin, const std::optional<MetaResult>& meta,
                                   Entry* entry) const;
   void ResolveMarks(torch::jit::Stack& stack, size_t begin) const;
   size_t CountResults(const torch::jit::Stack& stack, size_t begin) const;
   Entry::Result ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value, GraphMaker& maker) const;
-  void AddStores(const Plan& plan, const std::vector<size_t>& written, const std::vector<TensorType>& types, int32_t first,
-                 GraphMaker& maker, Entry* entry) const;
+  void AddStores(const Plan& plan, const std::vector<size_t>& written, const std::vector<TensorType>& types,
+                 int32_t first, GraphMaker& maker, Entry* entry) const;
   static void ResizeOut(const at::Tensor& out, const Entry::Resize& resize);
   int64_t LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const;
   void Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin);
@@ -102,8 +103,8 @@ class BoundOp {
   std::unordered_map<std::string, std::unique_ptr<Entry>, KeyHash, std::equal_to<>> entries_;
 };
 
-// An op of ours, by schema text: "tpu::iota(Scalar start, ...) -> Tensor". With an out= argument ("..., *, Tensor(a!) out) ->
-// Tensor(a!)") it writes where it is told.
+// An op of ours, by schema text: "tpu::iota(Scalar start, ...) -> Tensor". With an out= argument ("..., *, Tensor(a!)
+// out) -> Tensor(a!)") it writes where it is told.
 class InternalOp {
  public:
   explicit InternalOp(const char* schema);

@@ -217,14 +217,13 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   entry->graph = graph;
   entry->outputs = program.outputs;
   if (CurrentMode() == EagerMode::kFused) return entry;
-  entry->executable = Translated(name(), [&] {
-    return context.compiler().Compile(program, context.compiler().DefaultOptions(device));
-  });
+  entry->executable = Translated(
+      name(), [&] { return context.compiler().Compile(program, context.compiler().DefaultOptions(device)); });
   return entry;
 }
 
-std::vector<size_t> BoundOp::WrittenUses(const torch::jit::Stack& stack, size_t begin, const std::optional<MetaResult>& meta,
-                                         Entry* entry) const {
+std::vector<size_t> BoundOp::WrittenUses(const torch::jit::Stack& stack, size_t begin,
+                                         const std::optional<MetaResult>& meta, Entry* entry) const {
   std::vector<size_t> written;
   size_t use = 0;
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -262,7 +261,8 @@ size_t BoundOp::CountResults(const torch::jit::Stack& stack, size_t begin) const
 }
 
 // What a functional result is to be; `value` becomes the node that lays it out so.
-Entry::Result BoundOp::ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value, GraphMaker& maker) const {
+Entry::Result BoundOp::ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value,
+                                GraphMaker& maker) const {
   Entry::Result result;
   if (type.dtype == DType::kInvalid) return result;
   if (like == nullptr || !like->defined()) {

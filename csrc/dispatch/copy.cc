@@ -38,7 +38,8 @@ at::Tensor InStorageOrder(const at::Tensor& host, const at::Tensor& like) {
 
 // Same device: a value that fills the destination and is stored alike is shared, not copied (values are immutable).
 bool ShareValue(const at::Tensor& self, const at::Tensor& src) {
-  if (self.scalar_type() != src.scalar_type() || self.sizes() != src.sizes() || self.strides() != src.strides()) return false;
+  if (self.scalar_type() != src.scalar_type() || self.sizes() != src.sizes() || self.strides() != src.strides())
+    return false;
   StorageContext& to = ContextOf(*self.unsafeGetTensorImpl());
   StorageContext& from = ContextOf(*src.unsafeGetTensorImpl());
   std::lock_guard lock(Queue::Of(self.device().index()).mutex());
@@ -101,7 +102,8 @@ at::Tensor& Copy(at::Tensor& self, const at::Tensor& src_given, bool non_blockin
   CheckedDType(self.scalar_type(), "copy_");
   CheckedDType(src_given.scalar_type(), "copy_");
   if (self.numel() == 0 && src_given.sizes() == self.sizes()) return self;
-  // Conjugate and negative views are marks on the tensor; the plain values move, then the difference of marks is applied.
+  // Conjugate and negative views are marks on the tensor; the plain values move, then the difference of marks is
+  // applied.
   const bool conjugate = self.is_conj() != src_given.is_conj() && (self.is_complex() || src_given.is_complex());
   const bool negate = self.is_neg() != src_given.is_neg();
   at::Tensor src = src_given, dst = self;

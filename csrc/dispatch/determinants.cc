@@ -9,10 +9,10 @@ namespace {
 
 void CheckSquare(const at::Tensor& a, const char* name) {
   TORCH_CHECK(a.dim() >= 2, name, ": The input tensor A must have at least 2 dimensions.");
-  TORCH_CHECK(a.size(-1) == a.size(-2), name, ": A must be batches of square matrices, but they are ", a.size(-2), " by ",
-              a.size(-1), " matrices");
-  TORCH_CHECK(a.is_floating_point() || a.is_complex(), name, ": Expected a floating point or complex tensor as input. Got ",
-              a.scalar_type());
+  TORCH_CHECK(a.size(-1) == a.size(-2), name, ": A must be batches of square matrices, but they are ", a.size(-2),
+              " by ", a.size(-1), " matrices");
+  TORCH_CHECK(a.is_floating_point() || a.is_complex(), name,
+              ": Expected a floating point or complex tensor as input. Got ", a.scalar_type());
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> Factored(const at::Tensor& a) {

@@ -1,4 +1,5 @@
-// det and slogdet: PyTorch's backward wants the LU of A's transpose where A is contiguous and real, and a row cannot see strides.
+// det and slogdet: PyTorch's backward wants the LU of A's transpose where A is contiguous and real, and a row cannot
+// see strides.
 #pragma once
 
 #include <ATen/core/Tensor.h>

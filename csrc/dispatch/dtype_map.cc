@@ -52,20 +52,34 @@ DType ToDType(c10::ScalarType type) {
 }
 
 c10::ScalarType ToScalarType(DType dtype) {
-  static constexpr c10::ScalarType kTypes[kNumDTypes] = {
-      c10::ScalarType::Undefined,       c10::ScalarType::Bool,           c10::ScalarType::Char,
-      c10::ScalarType::Short,           c10::ScalarType::Int,            c10::ScalarType::Long,
-      c10::ScalarType::Byte,            c10::ScalarType::UInt16,         c10::ScalarType::UInt32,
-      c10::ScalarType::UInt64,          c10::ScalarType::Half,           c10::ScalarType::BFloat16,
-      c10::ScalarType::Float,           c10::ScalarType::Double,         c10::ScalarType::ComplexFloat,
-      c10::ScalarType::ComplexDouble,   c10::ScalarType::Float8_e4m3fn,  c10::ScalarType::Float8_e5m2,
-      c10::ScalarType::Float8_e4m3fnuz, c10::ScalarType::Float8_e5m2fnuz, c10::ScalarType::Float8_e8m0fnu};
+  static constexpr c10::ScalarType kTypes[kNumDTypes] = {c10::ScalarType::Undefined,
+                                                         c10::ScalarType::Bool,
+                                                         c10::ScalarType::Char,
+                                                         c10::ScalarType::Short,
+                                                         c10::ScalarType::Int,
+                                                         c10::ScalarType::Long,
+                                                         c10::ScalarType::Byte,
+                                                         c10::ScalarType::UInt16,
+                                                         c10::ScalarType::UInt32,
+                                                         c10::ScalarType::UInt64,
+                                                         c10::ScalarType::Half,
+                                                         c10::ScalarType::BFloat16,
+                                                         c10::ScalarType::Float,
+                                                         c10::ScalarType::Double,
+                                                         c10::ScalarType::ComplexFloat,
+                                                         c10::ScalarType::ComplexDouble,
+                                                         c10::ScalarType::Float8_e4m3fn,
+                                                         c10::ScalarType::Float8_e5m2,
+                                                         c10::ScalarType::Float8_e4m3fnuz,
+                                                         c10::ScalarType::Float8_e5m2fnuz,
+                                                         c10::ScalarType::Float8_e8m0fnu};
   return kTypes[static_cast<int>(dtype)];
 }
 
 DType CheckedDType(c10::ScalarType type, const char* op) {
   const DType dtype = ToDType(type);
-  TORCH_CHECK_NOT_IMPLEMENTED(dtype != DType::kInvalid, op, ": expected a dtype that the tpu device supports, got ", type);
+  TORCH_CHECK_NOT_IMPLEMENTED(dtype != DType::kInvalid, op, ": expected a dtype that the tpu device supports, got ",
+                              type);
   return dtype;
 }
 

@@ -1,10 +1,11 @@
-// Ops whose result size depends on data: size and payload are computed on the device, one number is read, the payload is sliced.
+// Ops whose result size depends on data: size and payload are computed on the device, one number is read, the payload
+// is sliced.
 #include "dispatch/dynamic.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/all.h>
-#include <ATen/ops/eq.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/eq.h>
 
 #include "dispatch/bound_op.h"
 #include "dispatch/tensors.h"
@@ -12,7 +13,9 @@
 namespace torch_tpu {
 namespace {
 
-at::Tensor Leading(const at::Tensor& padded, const at::Tensor& count) { return padded.narrow(0, 0, count.item<int64_t>()); }
+at::Tensor Leading(const at::Tensor& padded, const at::Tensor& count) {
+  return padded.narrow(0, 0, count.item<int64_t>());
+}
 
 at::Tensor NoElements(const at::Tensor& like) { return MakeTensor(c10::ScalarType::Long, {0}, like.device().index()); }
 
@@ -37,8 +40,9 @@ at::Tensor Nonzero(const at::Tensor& self) {
 
 at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
   TORCH_CHECK(mask.scalar_type() == c10::ScalarType::Bool, "masked_select: expected BoolTensor for mask");
-  TORCH_CHECK(mask.device() == self.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
-              self.device(), " and ", mask.device(), "! (when running masked_select)");
+  TORCH_CHECK(mask.device() == self.device(),
+              "Expected all tensors to be on the same device, but found at least two devices, ", self.device(), " and ",
+              mask.device(), "! (when running masked_select)");
   at::infer_size(self.sizes(), mask.sizes());  // throws PyTorch's text when they don't broadcast
   static InternalOp& select = *new InternalOp("tpu::masked_select(Tensor x, Tensor mask) -> (Tensor, Tensor)");
   const std::vector<at::Tensor> parts = select.Run({self, mask}, self.device().index());
@@ -50,10 +54,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Unique2(const at::Tensor& self, b
   return UniqueFlat(self, false, return_inverse, return_counts);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> UniqueConsecutive(const at::Tensor& self, bool return_inverse, bool return_counts,
-                                                                 std::optional<int64_t> dim) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> UniqueConsecutive(const at::Tensor& self, bool return_inverse,
+                                                                 bool return_counts, std::optional<int64_t> dim) {
   TORCH_CHECK_NOT_IMPLEMENTED(!dim || self.dim() == 1,
-                              "unique_consecutive: the tpu device compares elements, not slices along a dim of ", self.sizes());
+                              "unique_consecutive: the tpu device compares elements, not slices along a dim of ",
+                              self.sizes());
   return UniqueFlat(self, true, return_inverse, return_counts);
 }
 
@@ -69,15 +74,17 @@ at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> ou
 }
 
 bool Equal(const at::Tensor& self, const at::Tensor& other) {
-  TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(), " and ",
-              other.device());
+  TORCH_CHECK(self.device() == other.device(), "Cannot compare two tensors on different devices. Got: ", self.device(),
+              " and ", other.device());
   TORCH_CHECK(self.dtype() == other.dtype(), "Expected all tensors to have the same dtype, got ", self.dtype(), " and ",
               other.dtype());
   if (self.sizes() != other.sizes()) return false;
   return self.numel() == 0 || at::eq(self, other).all().item<bool>();
 }
 
-void AssertAsync(const at::Tensor& self) { AssertAsyncMessage(self, "Expected Tensor with single nonzero value, but got zero"); }
+void AssertAsync(const at::Tensor& self) {
+  AssertAsyncMessage(self, "Expected Tensor with single nonzero value, but got zero");
+}
 
 void AssertAsyncMessage(const at::Tensor& self, std::string_view message) {
   TORCH_CHECK(self.numel() == 1, "_assert_async: expected a tensor with one element, got sizes ", self.sizes());

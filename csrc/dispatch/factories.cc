@@ -22,8 +22,8 @@ at::Scalar AsNumberOf(const at::Tensor& out, const at::Scalar& number) {
   return c10::isIntegralType(out.scalar_type(), false) ? at::Scalar(number.toLong()) : number;
 }
 
-at::Tensor TriangleIndices(InternalOp& op, int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype,
-                           std::optional<at::Device> device) {
+at::Tensor TriangleIndices(InternalOp& op, int64_t row, int64_t col, int64_t offset,
+                           std::optional<at::ScalarType> dtype, std::optional<at::Device> device) {
   TORCH_CHECK(row >= 0, "row must be non-negative, got", row);
   TORCH_CHECK(col >= 0, "col must be non-negative, got", col);
   const auto type = static_cast<int64_t>(dtype.value_or(at::ScalarType::Long));
@@ -73,7 +73,8 @@ at::Tensor& EyeOut(int64_t n, int64_t m, at::Tensor& out) {
   TORCH_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
   TORCH_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
   at::native::resize_output(out, {n, m});
-  static InternalOp& eye = *new InternalOp("tpu::eye.out(int n, int m, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
+  static InternalOp& eye =
+      *new InternalOp("tpu::eye.out(int n, int m, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
   if (out.numel() == 0) return out;
   return Run(eye, {n, m, TypeArg(out)}, out);
 }
@@ -89,15 +90,17 @@ at::Tensor& RandpermOut(int64_t n, std::optional<at::Generator> generator, at::T
   return Run(randperm, std::move(arguments), out);
 }
 
-at::Tensor TrilIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
-                       std::optional<at::Device> device, std::optional<bool>) {
-  static InternalOp& op = *new InternalOp("tpu::tril_indices(int row, int col, int offset, ScalarType dtype) -> Tensor");
+at::Tensor TrilIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
+  static InternalOp& op =
+      *new InternalOp("tpu::tril_indices(int row, int col, int offset, ScalarType dtype) -> Tensor");
   return TriangleIndices(op, row, col, offset, dtype, device);
 }
 
-at::Tensor TriuIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
-                       std::optional<at::Device> device, std::optional<bool>) {
-  static InternalOp& op = *new InternalOp("tpu::triu_indices(int row, int col, int offset, ScalarType dtype) -> Tensor");
+at::Tensor TriuIndices(int64_t row, int64_t col, int64_t offset, std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
+  static InternalOp& op =
+      *new InternalOp("tpu::triu_indices(int row, int col, int offset, ScalarType dtype) -> Tensor");
   return TriangleIndices(op, row, col, offset, dtype, device);
 }
 

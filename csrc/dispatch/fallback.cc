@@ -34,8 +34,9 @@ std::atomic<FallbackPolicy>& Policy() {
 void Fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = toString(op.operator_name());
   const FallbackPolicy policy = Policy();
-  TORCH_CHECK_NOT_IMPLEMENTED(policy != FallbackPolicy::kError, name,
-                              ": the tpu device has no lowering for this op. Set TORCH_TPU_FALLBACK=warn to run it on the host");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      policy != FallbackPolicy::kError, name,
+      ": the tpu device has no lowering for this op. Set TORCH_TPU_FALLBACK=warn to run it on the host");
   bool first = false;
   {
     Counts& counts = TheCounts();
@@ -43,8 +44,9 @@ void Fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     first = ++counts.counts[name] == 1;
   }
   if (first && policy == FallbackPolicy::kWarn) {
-    TORCH_WARN(name, " has no lowering for the tpu device: it runs on the host, with copies both ways. See "
-                     "torch_tpu.fallback_counts(); TORCH_TPU_FALLBACK=error makes this an error.");
+    TORCH_WARN(name,
+               " has no lowering for the tpu device: it runs on the host, with copies both ways. See "
+               "torch_tpu.fallback_counts(); TORCH_TPU_FALLBACK=error makes this an error.");
   }
   at::native::cpu_fallback(op, stack, /*error_on_views=*/false);
 }
@@ -68,7 +70,8 @@ void RegisterFallback() {
       *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::SparseCsrPrivateUse1, __FILE__, __LINE__);
   compressed.fallback(torch::CppFunction::makeFromBoxedFunction<&Compressed>());
   quantized.fallback(torch::CppFunction::makeFromBoxedFunction<&Quantized>());
-  static auto& library = *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto& library =
+      *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallback>());
 }
 

@@ -83,8 +83,9 @@ int32_t GraphMaker::Write(size_t u, int32_t value, int32_t current) {
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
   const int32_t update = Store(value, plan_.dtypes[u], spec.sizes, order);
   if (current < 0) {
-    current = use.input >= 0 ? use.input
-                             : Uninitialized(plan_.dtypes[u], {static_cast<int64_t>(plan_.nbytes[u] / ItemSize(plan_.dtypes[u]))});
+    current = use.input >= 0
+                  ? use.input
+                  : Uninitialized(plan_.dtypes[u], {static_cast<int64_t>(plan_.nbytes[u] / ItemSize(plan_.dtypes[u]))});
   }
   OpCall call;
   call.row = &Row("tpu::view_write");

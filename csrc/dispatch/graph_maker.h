@@ -31,8 +31,8 @@ class GraphMaker {
   int32_t Uninitialized(DType dtype, const Dims& sizes);
   // Cast, broadcast, and laid out row-major in `order`.
   int32_t Store(int32_t value, DType dtype, const Dims& sizes, const Dims& order);
-  // The new base value of the storage behind use `u` once `value` is written there. `current`: the base as written so far, -1 when
-  // this is the first write.
+  // The new base value of the storage behind use `u` once `value` is written there. `current`: the base as written so
+  // far, -1 when this is the first write.
   int32_t Write(size_t u, int32_t value, int32_t current);
 
  private:

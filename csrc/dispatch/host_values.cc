@@ -11,7 +11,8 @@
 namespace torch_tpu {
 namespace {
 
-// Enough for the scalars of a large optimizer and for the starts of long loops; past it all are dropped and come back as used.
+// Enough for the scalars of a large optimizer and for the starts of long loops; past it all are dropped and come back
+// as used.
 constexpr size_t kMaxValues = 16384;
 
 struct Hash {
@@ -34,7 +35,8 @@ Cache& TheCache() {
 BufferPtr HostValue(int device, DType dtype, const void* data, size_t bytes, const Dims& dims) {
   char key[512];
   const size_t size = bytes + 3;
-  if (size > sizeof(key)) return DeviceContext::Get().client().FromHost(DeviceContext::Get().device(device), data, {dtype, dims});
+  if (size > sizeof(key))
+    return DeviceContext::Get().client().FromHost(DeviceContext::Get().device(device), data, {dtype, dims});
   key[0] = static_cast<char>(device);
   key[1] = static_cast<char>(dtype);
   key[2] = static_cast<char>(dims.empty() ? -1 : static_cast<int>(dims.size()));
@@ -50,7 +52,9 @@ BufferPtr HostValue(int device, DType dtype, const void* data, size_t bytes, con
   return buffer;
 }
 
-BufferPtr ScalarValue(int device, double value) { return HostValue(device, DType::kFloat64, &value, sizeof(value), {}); }
+BufferPtr ScalarValue(int device, double value) {
+  return HostValue(device, DType::kFloat64, &value, sizeof(value), {});
+}
 BufferPtr ScalarValue(int device, int64_t value) { return HostValue(device, DType::kInt64, &value, sizeof(value), {}); }
 BufferPtr ScalarValue(int device, bool value) { return HostValue(device, DType::kBool, &value, sizeof(value), {}); }
 BufferPtr ScalarValue(int device, std::complex<double> value) {
@@ -58,7 +62,8 @@ BufferPtr ScalarValue(int device, std::complex<double> value) {
 }
 
 BufferPtr StartsValue(int device, const Dims& starts) {
-  return HostValue(device, DType::kInt64, starts.data(), starts.size() * sizeof(int64_t), {static_cast<int64_t>(starts.size())});
+  return HostValue(device, DType::kInt64, starts.data(), starts.size() * sizeof(int64_t),
+                   {static_cast<int64_t>(starts.size())});
 }
 
 void ClearHostValues() {

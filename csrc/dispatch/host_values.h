@@ -1,4 +1,5 @@
-// Small host values (scalars, slice starts) as device buffers, kept by content so that a value that comes again costs no transfer.
+// Small host values (scalars, slice starts) as device buffers, kept by content so that a value that comes again costs
+// no transfer.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -16,7 +16,8 @@ void CheckRange(const at::Tensor& index, int64_t size, int64_t dim) {
   if (index.numel() == 0) return;
   const int64_t low = index.min().item<int64_t>(), high = index.max().item<int64_t>();
   const int64_t bad = low < -size ? low : high;
-  TORCH_CHECK_INDEX(low >= -size && high < size, "index ", bad, " is out of bounds for dimension ", dim, " with size ", size);
+  TORCH_CHECK_INDEX(low >= -size && high < size, "index ", bad, " is out of bounds for dimension ", dim, " with size ",
+                    size);
 }
 
 }  // namespace
@@ -24,12 +25,12 @@ void CheckRange(const at::Tensor& index, int64_t size, int64_t dim) {
 void PrepareIndices(torch::jit::Stack& stack, size_t begin) {
   const at::Tensor self = stack[begin].toTensor();
   c10::List<std::optional<at::Tensor>> given = stack[begin + 1].toOptionalTensorList();
-  TORCH_CHECK_INDEX(static_cast<int64_t>(given.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim(),
-                    " (got ", given.size(), ")");
+  TORCH_CHECK_INDEX(static_cast<int64_t>(given.size()) <= self.dim(), "too many indices for tensor of dimension ",
+                    self.dim(), " (got ", given.size(), ")");
   at::native::checkIndexTensorTypes(given, /*allow_int=*/true);
   const std::vector<at::Tensor> expanded = at::native::expandTensors(self, given, /*ensure_same_device=*/true);
-  TORCH_CHECK_INDEX(static_cast<int64_t>(expanded.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim(),
-                    " (got ", expanded.size(), ")");
+  TORCH_CHECK_INDEX(static_cast<int64_t>(expanded.size()) <= self.dim(), "too many indices for tensor of dimension ",
+                    self.dim(), " (got ", expanded.size(), ")");
   c10::List<std::optional<at::Tensor>> indices;
   for (size_t i = 0; i < expanded.size(); ++i) {
     at::Tensor index = expanded[i];
@@ -38,7 +39,8 @@ void PrepareIndices(torch::jit::Stack& stack, size_t begin) {
       continue;
     }
     if (index.device() != self.device()) index = index.to(self.device());
-    if (CurrentMode() == EagerMode::kDebug) CheckRange(index, self.size(static_cast<int64_t>(i)), static_cast<int64_t>(i));
+    if (CurrentMode() == EagerMode::kDebug)
+      CheckRange(index, self.size(static_cast<int64_t>(i)), static_cast<int64_t>(i));
     indices.push_back(index);
   }
   stack[begin + 1] = std::move(indices);

@@ -1,4 +1,5 @@
-// Kernels that are not rows: storage and view ops, copies, and ops that decide sizes or write more than their schema says.
+// Kernels that are not rows: storage and view ops, copies, and ops that decide sizes or write more than their schema
+// says.
 #include <torch/library.h>
 
 #include "dispatch/copy.h"

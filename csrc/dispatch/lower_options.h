@@ -7,7 +7,9 @@
 namespace torch_tpu {
 
 inline LowerOptions OptionsFor(const Client& client, Precision precision) {
-  const Target target = client.is_cpu() ? Target::kCpu : client.platform_name() == "tpu" ? Target::kTpu : Target::kOther;
+  const Target target = client.is_cpu()                   ? Target::kCpu
+                        : client.platform_name() == "tpu" ? Target::kTpu
+                                                          : Target::kOther;
   return {target, precision};
 }
 

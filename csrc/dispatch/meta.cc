@@ -22,7 +22,8 @@ class StandIns {
   int64_t elements() const { return elements_; }
 
   at::Tensor Of(const at::Tensor& tensor) {
-    if (!tensor.defined() || !IsTpu(tensor)) return tensor;
+    // A number from Python stays one; a 0-d host tensor stands for one on the device, as the kernels take it.
+    if (!tensor.defined() || (!IsTpu(tensor) && tensor.unsafeGetTensorImpl()->is_wrapped_number())) return tensor;
     at::Tensor& made = made_[tensor.unsafeGetTensorImpl()];
     if (!made.defined()) {
       elements_ += tensor.numel();
@@ -32,7 +33,6 @@ class StandIns {
         made = at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
         std::memset(made.mutable_data_ptr(), 0, made.storage().nbytes());
       }
-      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) made.unsafeGetTensorImpl()->set_wrapped_number(true);
     }
     return made;
   }

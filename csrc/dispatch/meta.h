@@ -8,17 +8,17 @@
 
 namespace torch_tpu {
 
-// Runs the op on meta tensors shaped like the arguments `stack[begin..]`. Gives its results and, appended behind them in
-// argument order, the meta stand-ins of all arguments (so that resized out= arguments can be read). nullopt when the op has no
-// meta kernel. Whatever the kernel raises about the arguments passes through: it is what CPU PyTorch raises.
+// Runs the op on meta tensors shaped like the arguments `stack[begin..]`. Gives its results and, appended behind them
+// in argument order, the meta stand-ins of all arguments (so that resized out= arguments can be read). nullopt when the
+// op has no meta kernel. Whatever the kernel raises about the arguments passes through: it is what CPU PyTorch raises.
 struct MetaResult {
   torch::jit::Stack results;
   torch::jit::Stack arguments;
 };
 std::optional<MetaResult> RunMeta(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin);
 
-// For a call that is wrong: throws what PyTorch's CPU kernel throws on arguments of the same shapes and dtypes (zeros). Returns
-// when it finds nothing wrong, or when the arguments are too large to try.
+// For a call that is wrong: throws what PyTorch's CPU kernel throws on arguments of the same shapes and dtypes (zeros).
+// Returns when it finds nothing wrong, or when the arguments are too large to try.
 void ThrowAsCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin);
 
 }  // namespace torch_tpu

@@ -16,7 +16,8 @@ ThreeTensors NativeBatchNorm(const at::Tensor& input, const OptionalTensor& weig
                              const OptionalTensor& running_mean, const OptionalTensor& running_var, bool training,
                              double momentum, double eps) {
   static InternalOp& op = *new InternalOp(
-      "tpu::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+      "tpu::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+      "training, "
       "float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
   const std::vector<at::Tensor> results =
       op.Run({input, OrNone(weight), OrNone(bias), OrNone(running_mean), OrNone(running_var), training, momentum, eps},

@@ -16,7 +16,8 @@ ThreeTensors NativeBatchNorm(const at::Tensor& input, const OptionalTensor& weig
                              const OptionalTensor& running_mean, const OptionalTensor& running_var, bool training,
                              double momentum, double eps);
 ThreeTensors NativeBatchNormLegit(const at::Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,
-                                  at::Tensor& running_mean, at::Tensor& running_var, bool training, double momentum, double eps);
+                                  at::Tensor& running_mean, at::Tensor& running_var, bool training, double momentum,
+                                  double eps);
 ThreeTensors NativeBatchNormNoStats(const at::Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,
                                     bool training, double momentum, double eps);
 FourTensors BatchNormWithUpdate(const at::Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,

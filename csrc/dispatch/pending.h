@@ -9,8 +9,8 @@
 
 namespace torch_tpu {
 
-// Shared by the storages that hold the value (like a Buffer, it never changes) and known to its device's tape. Guarded by the
-// device's queue lock.
+// Shared by the storages that hold the value (like a Buffer, it never changes) and known to its device's tape. Guarded
+// by the device's queue lock.
 struct Pending {
   int device = 0;
   int32_t id = -1;  // of the tape's value
@@ -33,7 +33,8 @@ inline void Settle(StorageContext& context) {
   }
 }
 
-// The same, flushing the device's tape when it must; throws the error of the flush that failed. `reason` is for explain().
+// The same, flushing the device's tape when it must; throws the error of the flush that failed. `reason` is for
+// explain().
 void Materialize(StorageContext& context, const char* reason);
 
 inline void SetValue(StorageContext& context, BufferPtr value) {

@@ -1,5 +1,5 @@
-// Registers every row of the table with PyTorch's dispatcher: the functional op, and the in-place and out= overloads that its
-// schema has beside it.
+// Registers every row of the table with PyTorch's dispatcher: the functional op, and the in-place and out= overloads
+// that its schema has beside it.
 #include "dispatch/registration.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -18,8 +18,8 @@
 namespace torch_tpu {
 namespace {
 
-// The dispatcher destroys its kernels at exit, after the plugin's own statics are gone: ops, and the executables they hold, are
-// left to the process.
+// The dispatcher destroys its kernels at exit, after the plugin's own statics are gone: ops, and the executables they
+// hold, are left to the process.
 class RowKernel : public c10::OperatorKernel {
  public:
   explicit RowKernel(BoundOp* op) : op_(op) {}
@@ -29,7 +29,8 @@ class RowKernel : public c10::OperatorKernel {
   BoundOp* op_;
 };
 
-// index, index_put and their kin: masks become positions before the row sees them, since their number of elements is data.
+// index, index_put and their kin: masks become positions before the row sees them, since their number of elements is
+// data.
 class IndexKernel : public c10::OperatorKernel {
  public:
   explicit IndexKernel(BoundOp* op) : op_(op) {}
@@ -92,7 +93,8 @@ class Registrar {
     const size_t before = registered_.size();
     Bind(row, *handle, BoundOp::Form::kFunctional);
     if (!(row.traits & kFunctionalOnly)) BindVariants(row, base, schema);
-    if (registered_.size() == before) problems_.push_back(full + ": all its forms are composite in PyTorch or have another row");
+    if (registered_.size() == before)
+      problems_.push_back(full + ": all its forms are composite in PyTorch or have another row");
   }
 
   std::vector<std::string>& problems() { return problems_; }
@@ -102,9 +104,10 @@ class Registrar {
   void BindVariants(const OpRow& row, const std::string& base, const c10::FunctionSchema& schema) {
     const std::vector<std::string> types = ReadTypes(schema);
     // normal_functional stands for normal_: the plain name was taken by another op.
-    const std::string plain = base.ends_with("_functional")  ? base.substr(0, base.size() - 11)
-                              : base == "aten::_conj_physical" ? "aten::conj_physical"  // composite, its variants are not
-                                                               : base;
+    const std::string plain = base.ends_with("_functional") ? base.substr(0, base.size() - 11)
+                              : base == "aten::_conj_physical"
+                                  ? "aten::conj_physical"  // composite, its variants are not
+                                  : base;
     for (auto [it, end] = overloads_.equal_range(plain + "_"); it != end; ++it) {
       const auto inplace = c10::Dispatcher::singleton().findSchema(it->second);
       if (inplace && ReadTypes(inplace->schema()) == types && Writes(inplace->schema())) {
@@ -120,8 +123,10 @@ class Registrar {
   }
 
   void Bind(const OpRow& row, const c10::OperatorHandle& handle, BoundOp::Form form) {
-    // A composite form is PyTorch's to take apart (its derivative is that of its parts); another form of the row serves it.
-    if (!(row.traits & kOwnDerivative) && handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return;
+    // A composite form is PyTorch's to take apart (its derivative is that of its parts); another form of the row serves
+    // it.
+    if (!(row.traits & kOwnDerivative) && handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
+      return;
     const c10::OperatorName& name = handle.operator_name();
     std::string text = name.name.substr(6);
     if (!name.overload_name.empty()) text += "." + name.overload_name;
@@ -157,7 +162,8 @@ void RegisterRows() {
     static auto& library =
         *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
     Overloads overloads;
-    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) overloads.emplace(name.name, name);
+    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames())
+      overloads.emplace(name.name, name);
     Registrar registrar(library, overloads);
     for (const OpRow& row : AllRows()) {
       if (!(row.traits & kInternal)) registrar.Register(row);

@@ -96,8 +96,10 @@ double LaunchLog::Replay(int device, int repeats) {
   Check(!log.launches.empty(), "replay: expected a recording, got none");
   Device* where = DeviceContext::Get().device(device);
   std::vector<BufferPtr> slots(log.slots);
-  for (size_t i = 0; i < log.external_slots.size(); ++i) slots[log.external_slots[i]] = Zeros(log.external_types[i], device);
-  // What a donated input's memory has become by the end takes its place in the next repetition, as a weight's update does.
+  for (size_t i = 0; i < log.external_slots.size(); ++i)
+    slots[log.external_slots[i]] = Zeros(log.external_types[i], device);
+  // What a donated input's memory has become by the end takes its place in the next repetition, as a weight's update
+  // does.
   std::vector<std::pair<int, int>> successors;
   {
     std::unordered_map<int, int> next(log.donated.begin(), log.donated.end());

@@ -9,8 +9,8 @@
 
 namespace torch_tpu {
 
-// One recording a process, for benchmarks: not for use from several threads at once. Buffers are named by slots, so that the
-// loop has the data flow, and the donations, of what was recorded. Host transfers are not recorded.
+// One recording a process, for benchmarks: not for use from several threads at once. Buffers are named by slots, so
+// that the loop has the data flow, and the donations, of what was recorded. Host transfers are not recorded.
 class LaunchLog {
  public:
   static bool recording() { return recording_.load(std::memory_order_relaxed); }
@@ -22,7 +22,8 @@ class LaunchLog {
   // holds the queue's mutex.
   static void Note(const Entry& entry, const std::vector<Buffer*>& inputs, const std::vector<int64_t>& keep,
                    const std::vector<BufferPtr>& results);
-  // Launches the recording `repeats` times on `device`, waits, and gives seconds per repetition. Inputs are zeros of their types.
+  // Launches the recording `repeats` times on `device`, waits, and gives seconds per repetition. Inputs are zeros of
+  // their types.
   static double Replay(int device, int repeats);
 
  private:

@@ -43,14 +43,21 @@ void Cauchy(const torch::jit::Stack& stack, size_t begin) {
   TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
 }
 
+void IntegerPower(const torch::jit::Stack& stack, size_t begin) {
+  const c10::IValue& exponent = stack[begin + 1];
+  TORCH_CHECK(!(exponent.isInt() && exponent.toInt() < 0 &&
+                c10::isIntegralType(stack[begin].toTensor().scalar_type(), /*includeBool=*/true)),
+              "Integers to negative integer powers are not allowed.");
+}
+
 struct Row {
   std::string_view name;
   ScalarCheck check;
 };
 
-constexpr Row kRows[] = {{"bernoulli.p", Bernoulli},   {"normal_functional", Normal}, {"log_normal", LogNormal},
-                         {"uniform", Uniform},         {"exponential", Exponential},  {"geometric", Geometric},
-                         {"cauchy", Cauchy}};
+constexpr Row kRows[] = {{"bernoulli.p", Bernoulli}, {"normal_functional", Normal},      {"log_normal", LogNormal},
+                         {"uniform", Uniform},       {"exponential", Exponential},       {"geometric", Geometric},
+                         {"cauchy", Cauchy},         {"pow.Tensor_Scalar", IntegerPower}};
 
 }  // namespace
 

@@ -19,8 +19,8 @@ namespace {
 // A tape ends by itself at this many steps, or when the values recorded on it may take this much memory.
 constexpr size_t kMaxSteps = 4096;
 constexpr int64_t kMaxBytes = int64_t{2} << 30;
-// A loop is seen when the last kPattern steps stood near the tape's start, at least kMinPeriod steps before. Near, since the first
-// turn of a loop may begin otherwise than the others (a view, another layout).
+// A loop is seen when the last kPattern steps stood near the tape's start, at least kMinPeriod steps before. Near,
+// since the first turn of a loop may begin otherwise than the others (a view, another layout).
 constexpr size_t kAnchors = 8;
 constexpr size_t kPattern = 12;
 constexpr size_t kMinPeriod = 192;
@@ -32,7 +32,8 @@ void AppendWord(std::string& key, int64_t word) { key.append(reinterpret_cast<co
 }  // namespace
 
 Tape& Tape::Of(int device) {
-  static auto* tapes = new std::array<std::unique_ptr<Tape>, 128>;  // never freed: buffers must not outlive the client's exit
+  static auto* tapes =
+      new std::array<std::unique_ptr<Tape>, 128>;  // never freed: buffers must not outlive the client's exit
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   std::unique_ptr<Tape>& tape = tapes->at(static_cast<size_t>(device));
@@ -184,7 +185,9 @@ std::vector<BufferPtr> Tape::RunSteps(size_t steps, const std::vector<Output>& o
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].pending == nullptr) continue;
     const int32_t input = OriginInput(outputs[i].id);
-    if (input < 0 || given[input] || inputs_[input].use_count() > 1 || inputs_[input]->type() != outputs[i].pending->type) continue;
+    if (input < 0 || given[input] || inputs_[input].use_count() > 1 ||
+        inputs_[input]->type() != outputs[i].pending->type)
+      continue;
     given[input] = true;
     aliases.emplace_back(input, static_cast<int32_t>(i));
   }

@@ -1,8 +1,8 @@
 // Fused mode: ops are written on a tape, and run as one program when a value is needed.
 //
 // A step of the tape is an op's entry (types only, see entry.h) and references to its inputs. The tape's words are its
-// fingerprint: a tape that comes again finds its executable without building anything. What nobody holds is not an output; what
-// a dropped buffer held may be overwritten.
+// fingerprint: a tape that comes again finds its executable without building anything. What nobody holds is not an
+// output; what a dropped buffer held may be overwritten.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,23 @@ class Tape {
 
   // A reference to an operand: a value of this tape, or (negative, ~index) a buffer.
   using Ref = int32_t;
-  // Buffers of storages are one input however often they are read; host values are one each, so that equal numbers make no
-  // other program than different ones.
+  // Buffers of storages are one input however often they are read; host values are one each, so that equal numbers make
+  // no other program than different ones.
   Ref Input(const BufferPtr& buffer, bool shared);
   Ref Reference(const Pending& pending) const { return pending.id; }
-  // Appends a step; gives its outputs. `replaced[i]`: the value output i takes the place of, kNone when it replaces none.
+  // Appends a step; gives its outputs. `replaced[i]`: the value output i takes the place of, kNone when it replaces
+  // none.
   static constexpr Ref kNone = INT32_MIN;
-  std::vector<std::shared_ptr<Pending>> Add(const Entry& entry, const std::vector<Ref>& refs, const std::vector<Ref>& replaced);
+  std::vector<std::shared_ptr<Pending>> Add(const Entry& entry, const std::vector<Ref>& refs,
+                                            const std::vector<Ref>& replaced);
 
   // After a step's outputs have found their storages: cuts a loop, bounds what is held.
   void EndStep();
   // Ops of two matmul precisions don't share a program.
   void SetPrecision(int precision);
 
-  // Computes every value that somebody still holds. Throws what lowering, compiling or launching throws; the values then keep it.
+  // Computes every value that somebody still holds. Throws what lowering, compiling or launching throws; the values
+  // then keep it.
   void Flush(const char* reason);
   bool empty() const { return steps_.empty(); }
   std::vector<FlushRecord> TakeRecords();

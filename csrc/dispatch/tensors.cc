@@ -15,13 +15,14 @@ namespace {
 at::Tensor FromStorage(c10::DataPtr data, size_t nbytes, c10::ScalarType dtype) {
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), nbytes, std::move(data),
                                                        GetAllocator(), /*resizable=*/true);
-  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                                  c10::scalarTypeToTypeMeta(dtype));
+  return at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(dtype));
 }
 
 }  // namespace
 
-at::Tensor MakeTensor(c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::DeviceIndex device) {
+at::Tensor MakeTensor(c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                      c10::DeviceIndex device) {
   const size_t nbytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
   at::Tensor tensor = FromStorage(AllocateStorage(nbytes, device), nbytes, dtype);
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);

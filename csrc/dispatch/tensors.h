@@ -18,8 +18,8 @@ at::Tensor WrapBuffer(BufferPtr value, c10::ScalarType dtype);
 
 inline bool IsTpu(const at::Tensor& t) { return t.device().type() == c10::DeviceType::PrivateUse1; }
 
-// How to store a dense, non-overlapping layout: dims from the largest stride to the smallest. Empty optional when the strides
-// overlap or leave gaps.
+// How to store a dense, non-overlapping layout: dims from the largest stride to the smallest. Empty optional when the
+// strides overlap or leave gaps.
 std::optional<Dims> DenseOrder(c10::IntArrayRef sizes, c10::IntArrayRef strides);
 // The tensor is dense and fills its storage: writing it replaces the storage's value.
 bool FillsStorage(const c10::TensorImpl& tensor, const StorageContext& context);
@@ -31,7 +31,8 @@ inline bool IsWholeValue(const c10::TensorImpl& tensor, const StorageContext& co
 }
 ViewSpec SpecOf(const c10::TensorImpl& tensor, DType dtype);
 
-// The value of a tensor as a dense row-major buffer of its own (runs a program where the tensor is a view). Takes the queue lock.
+// The value of a tensor as a dense row-major buffer of its own (runs a program where the tensor is a view). Takes the
+// queue lock.
 BufferPtr DenseValue(const at::Tensor& tensor);
 
 }  // namespace torch_tpu

@@ -34,7 +34,8 @@ c10::DeviceIndex IndexOf(std::optional<c10::Device> device) {
 }
 
 void CheckStrided(std::optional<c10::Layout> layout) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::kStrided, "empty: expected layout torch.strided, got ", *layout);
+  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::kStrided, "empty: expected layout torch.strided, got ",
+                              *layout);
 }
 
 at::Tensor Pinned(at::Tensor tensor, std::optional<bool> pin_memory) {
@@ -68,7 +69,8 @@ at::Tensor EmptyStrided(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::o
   return Pinned(MakeTensor(type, sizes, strides, IndexOf(device)), pin_memory);
 }
 
-const at::Tensor& Resize(const at::Tensor& self, c10::IntArrayRef sizes, std::optional<c10::MemoryFormat> memory_format) {
+const at::Tensor& Resize(const at::Tensor& self, c10::IntArrayRef sizes,
+                         std::optional<c10::MemoryFormat> memory_format) {
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
   at::detail::check_size_nonnegative(sizes);
   const size_t nbytes = at::detail::computeStorageNbytesContiguous(sizes, impl->itemsize(), impl->storage_offset());
@@ -113,8 +115,8 @@ at::Tensor& SetFromTensor(at::Tensor& self, const at::Tensor& source) {
 }
 
 at::Tensor& SetEmpty(at::Tensor& self) {
-  c10::Storage storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), 0,
-                                                             AllocateStorage(0, self.device().index()), GetAllocator(), true));
+  c10::Storage storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), 0, AllocateStorage(0, self.device().index()), GetAllocator(), true));
   return SetStorage(self, std::move(storage), 0, {0}, {});
 }
 

@@ -60,13 +60,14 @@ int Walk::FindDevice(const BoundOp& op, const torch::jit::Stack& stack, size_t b
       if (IsTpu(t)) {
         const int index = t.device().index();
         TORCH_CHECK(device < 0 || device == index,
-                    "Expected all tensors to be on the same device, but found at least two devices, tpu:", device, " and tpu:",
-                    index, "! (when running ", op.name(), ")");
+                    "Expected all tensors to be on the same device, but found at least two devices, tpu:", device,
+                    " and tpu:", index, "! (when running ", op.name(), ")");
         device = index;
       } else {
         TORCH_CHECK(t.dim() == 0 && t.is_cpu() && !op.params()[i].written,
-                    "Expected all tensors to be on the same device, but found at least two devices, tpu and ", t.device(),
-                    "! (when running ", op.name(), " with a ", t.device(), " tensor of shape ", t.sizes(), ")");
+                    "Expected all tensors to be on the same device, but found at least two devices, tpu and ",
+                    t.device(), "! (when running ", op.name(), " with a ", t.device(), " tensor of shape ", t.sizes(),
+                    ")");
       }
     });
   }
@@ -188,10 +189,11 @@ void Walk::Number(const c10::IValue& value, const BoundOp::Param& param) {
     return Number(scalar.isFloatingPoint() ? c10::IValue(scalar.toDouble()) : c10::IValue(scalar.toLong()), param);
   }
   const bool exact = use.category != DType::kComplex128;
-  const bool constant = exact && (param.always_constant || (param.one_is_constant && real == 1.0) ||
-                                  (param.zero_is_constant && real == 0.0) ||
-                                  (param.small_is_constant && (real == 0.5 || real == -0.5 ||
-                                                               (real >= -2 && real <= 4 && real == static_cast<int>(real)))));
+  const bool constant =
+      exact &&
+      (param.always_constant || (param.one_is_constant && real == 1.0) || (param.zero_is_constant && real == 0.0) ||
+       (param.small_is_constant &&
+        (real == 0.5 || real == -0.5 || (real >= -2 && real <= 4 && real == static_cast<int>(real)))));
   if (constant) {
     use.constant = real;
     Push(Word(kConst, static_cast<uint64_t>(use.category)));
@@ -226,7 +228,8 @@ void Walk::Ints(const c10::IValue& value) {
   } else {
     Push(value.toListRef().size());
     for (const c10::IValue& element : value.toListRef()) {
-      Push(static_cast<uint64_t>(element.isBool() ? element.toBool() : element.toSymInt().guard_int(__FILE__, __LINE__)));
+      Push(static_cast<uint64_t>(element.isBool() ? element.toBool()
+                                                  : element.toSymInt().guard_int(__FILE__, __LINE__)));
     }
   }
 }
@@ -292,7 +295,8 @@ void Walk::Run(const torch::jit::Stack& stack, size_t begin) {
         break;
       case BoundOp::Kind::kUnsupported:
         TORCH_CHECK_NOT_IMPLEMENTED(false, op_.name(), ": expected arguments that programs can take, got '",
-                                    op_.schema().arguments()[i].name(), "' of type ", *op_.schema().arguments()[i].type());
+                                    op_.schema().arguments()[i].name(), "' of type ",
+                                    *op_.schema().arguments()[i].type());
     }
   }
 }

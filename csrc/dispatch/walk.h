@@ -1,4 +1,5 @@
-// The walk over a call's arguments: key, operands, and where results go. Lives on the caller's stack, under the queue lock.
+// The walk over a call's arguments: key, operands, and where results go. Lives on the caller's stack, under the queue
+// lock.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,11 +20,11 @@ namespace torch_tpu {
 struct TensorUse {
   const c10::TensorImpl* impl = nullptr;
   StorageContext* context = nullptr;  // null for a host number
-  int input = -1;                     // program input of its base value; -1: the storage was never written (or it is not read)
-  int starts = -1;                    // program input of its slice starts
-  int plan = -1;                      // index into plans; -1: the base itself
+  int input = -1;   // program input of its base value; -1: the storage was never written (or it is not read)
+  int starts = -1;  // program input of its slice starts
+  int plan = -1;    // index into plans; -1: the base itself
   bool wrapped = false;
-  bool fills = false;                 // written: replaces the storage's value
+  bool fills = false;  // written: replaces the storage's value
   bool undefined = false;
 };
 
@@ -55,7 +56,9 @@ class Walk {
   int device() const { return device_; }
   bool fused() const { return fused_; }
   const c10::SmallVectorImpl<InputRef>& inputs() const { return inputs_; }
-  const BufferPtr& reference(const InputRef& input) const { return input.owner ? input.owner->value : kept_[input.kept]; }
+  const BufferPtr& reference(const InputRef& input) const {
+    return input.owner ? input.owner->value : kept_[input.kept];
+  }
   const c10::SmallVectorImpl<TensorUse>& tensors() const { return tensors_; }
   const c10::SmallVectorImpl<ScalarUse>& scalars() const { return scalars_; }
   const std::vector<ViewPlan>& plans() const { return plans_; }

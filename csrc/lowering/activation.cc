@@ -37,7 +37,8 @@ Value Gelu(Builder& b, const Args& a, Value x) {
     Value cube = b.Multiply(b.Multiply(x, x), x);
     inner = b.Tanh(Mul(b, b.Add(x, Mul(b, cube, 0.044715)), std::numbers::sqrt2 * std::numbers::inv_sqrtpi));
   } else {
-    Check(approximate.empty() || approximate == "none", "gelu: expected approximate to be none or tanh, got ", approximate);
+    Check(approximate.empty() || approximate == "none", "gelu: expected approximate to be none or tanh, got ",
+          approximate);
     inner = Erf(b, Mul(b, x, std::numbers::sqrt2 / 2));
   }
   return b.Multiply(Mul(b, x, 0.5), AddC(b, inner, 1));
@@ -59,8 +60,13 @@ Value Hardswish(Builder& b, Value x) {
   return b.Divide(b.Multiply(x, clamped), Full(b, x, 6));
 }
 
+// Hardshrink, unlike softshrink, compares with lambda in the tensor's own dtype: 0.6 is 0.6015625 to a bfloat16.
+Value ShrinkBound(Builder& b, const Args& a, Value x) {
+  return b.Convert(b.Convert(NumberLike(b, a, 1, x, 0.5), a.tensor(0).dtype()), x.dtype());
+}
+
 Value Hardshrink(Builder& b, const Args& a, Value x) {
-  Value bound = NumberLike(b, a, 1, x, 0.5);
+  Value bound = ShrinkBound(b, a, x);
   Value inside = b.And(b.Compare(x, b.Negate(bound), Direction::kGe), b.Compare(x, bound, Direction::kLe));
   return b.Select(inside, Full(b, x, 0), x);
 }

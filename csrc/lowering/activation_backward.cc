@@ -57,9 +57,7 @@ Value Threshold(Builder& b, const Args& a, Value grad, Value x) {
   return ZeroWhere(b, b.Compare(x, NumberLike(b, a, 2, x), Direction::kLe), grad);
 }
 
-Value Conjugate(Builder& b, Value x) {
-  return IsComplex(x.dtype()) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x;
-}
+Value Conjugate(Builder& b, Value x) { return IsComplex(x.dtype()) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x; }
 
 Value SigmoidOfResult(Builder& b, const Args&, Value grad, Value y) {
   return b.Multiply(grad, Conjugate(b, b.Multiply(SubFrom(b, 1, y), y)));
@@ -83,8 +81,8 @@ Values Elu(Builder& b, const Args& a) {
 }
 
 Value Hardtanh(Builder& b, const Args& a, Value grad, Value x) {
-  Value inside = b.And(b.Compare(x, NumberLike(b, a, 2, x), Direction::kGt),
-                       b.Compare(x, NumberLike(b, a, 3, x), Direction::kLt));
+  Value inside =
+      b.And(b.Compare(x, NumberLike(b, a, 2, x), Direction::kGt), b.Compare(x, NumberLike(b, a, 3, x), Direction::kLt));
   return ZeroWhere(b, b.Not(inside), grad);
 }
 
@@ -137,7 +135,7 @@ Value Hardsigmoid(Builder& b, const Args&, Value grad, Value x) {
 
 // Hardshrink and softshrink alike: no gradient between -lambda and lambda.
 Value Shrink(Builder& b, const Args& a, Value grad, Value x) {
-  Value bound = NumberLike(b, a, 2, x);
+  Value bound = b.Convert(b.Convert(NumberLike(b, a, 2, x), a.tensor(1).dtype()), x.dtype());  // rounded, as on CPU
   Value outside = b.Or(b.Compare(x, b.Negate(bound), Direction::kLt), b.Compare(x, bound, Direction::kGt));
   return ZeroWhere(b, b.Not(outside), grad);
 }

@@ -25,8 +25,8 @@ Value BatchDot(Builder& b, Value lhs, int64_t lhs_contract, Value rhs, int64_t r
 Value RepeatHeads(Builder& b, Value x, int64_t heads) {
   if (x.rank() < 3 || x.dim(-3) == heads) return x;
   Check(x.dim(-3) > 0 && heads % x.dim(-3) == 0,
-        "scaled_dot_product_attention: expected key and value heads that divide ", heads,
-        " query heads, got ", x.dim(-3));
+        "scaled_dot_product_attention: expected key and value heads that divide ", heads, " query heads, got ",
+        x.dim(-3));
   const int64_t head_dim = x.rank() - 3;
   Dims expanded = x.dims(), dims = x.dims(), kept;
   expanded.insert(expanded.begin() + head_dim + 1, heads / x.dim(-3));

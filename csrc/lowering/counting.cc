@@ -1,5 +1,6 @@
 // Membership and counts: isin, histc, and the places of max_unpool.
 #include <cmath>
+#include <cstdint>
 
 #include "base/error.h"
 #include "lowering/elementwise.h"
@@ -11,7 +12,9 @@ namespace {
 // elements, test_elements, assume_unique, invert. Each may be a number.
 Values IsIn(Builder& b, const Args& a) {
   const DType dtype = ResultType(a, {0, 1});
-  auto operand = [&](size_t i) { return a.kind(i) == Arg::Kind::kTensor ? Cast(b, a.tensor(i), dtype) : a.scalar(b, i, dtype); };
+  auto operand = [&](size_t i) {
+    return a.kind(i) == Arg::Kind::kTensor ? Cast(b, a.tensor(i), dtype) : a.scalar(b, i, dtype);
+  };
   Value x = operand(0), tests = operand(1);
   const int64_t count = tests.numel();
   Dims wide = x.dims(), order;
@@ -39,7 +42,8 @@ Values Histc(Builder& b, const Args& a) {
   low = b.Select(single, AddC(b, low, -1), low);
   high = b.Select(single, AddC(b, high, 1), high);
   Value wide_low = b.BroadcastTo(low, x.dims()), wide_high = b.BroadcastTo(high, x.dims());
-  Value position = b.Divide(Mul(b, b.Subtract(x, wide_low), static_cast<double>(bins)), b.Subtract(wide_high, wide_low));
+  Value position =
+      b.Divide(Mul(b, b.Subtract(x, wide_low), static_cast<double>(bins)), b.Subtract(wide_high, wide_low));
   Value inside = b.And(b.Compare(x, wide_low, Direction::kGe), b.Compare(x, wide_high, Direction::kLe));
   Value at = b.Convert(b.Floor(b.Select(inside, position, Full(b, position, 0))), DType::kInt64);
   at = b.Minimum(at, b.ConstantInt(DType::kInt64, bins - 1, at.dims()));
@@ -61,8 +65,8 @@ Values Unpool(Builder& b, const Args& a) {
     inner *= x.dim(x.rank() - spatial + i);
   }
   if (x.numel() == 0) return {b.Zero(x.dtype(), out)};
-  Value flat = PutAlong(b, b.Zero(x.dtype(), {rows, plane}), b.Reshape(indices, {rows, inner}), b.Reshape(x, {rows, inner}), 1,
-                        CombineSet);
+  Value flat = PutAlong(b, b.Zero(x.dtype(), {rows, plane}), b.Reshape(indices, {rows, inner}),
+                        b.Reshape(x, {rows, inner}), 1, CombineSet);
   return {b.Reshape(flat, out)};
 }
 
@@ -75,13 +79,20 @@ Values Frexp(Builder& b, const Args& a) {
   const DType integer = wide ? DType::kInt64 : DType::kInt32;
   const int64_t digits = wide ? 52 : 23, bias = wide ? 1022 : 126, field = wide ? 0x7ff : 0xff;
   auto whole = [&](int64_t v) { return b.ConstantInt(integer, v, x.dims()); };
-  Value small = Less(b, b.Abs(x), wide ? 0x1p-1022 : 0x1p-126);
-  Value lifted = b.Select(small, Mul(b, x, std::ldexp(1.0, static_cast<int>(digits) + 1)), x);
-  Value bits = b.BitcastConvert(lifted, integer);
-  Value exponent = b.Subtract(b.And(b.ShiftRightLogical(bits, whole(digits)), whole(field)), whole(bias));
-  exponent = b.Select(small, b.Subtract(exponent, whole(digits + 1)), exponent);
-  Value mantissa = b.BitcastConvert(b.Or(b.And(bits, whole(~(field << digits))), whole(bias << digits)), x.dtype());
-  Value plain = b.And(b.IsFinite(x), b.Compare(x, Full(b, x, 0), Direction::kNe));
+  // By bits alone: plugins may take subnormal numbers for zero in arithmetic.
+  Value bits = b.BitcastConvert(x, integer);
+  Value raw = b.And(b.ShiftRightLogical(bits, whole(digits)), whole(field));
+  Value fraction = b.And(bits, whole((int64_t{1} << digits) - 1));
+  Value small = b.Compare(raw, whole(0), Direction::kEq);
+  Value shift = b.Subtract(b.CountLeadingZeros(fraction), whole(wide ? 11 : 8));
+  Value lifted = b.And(b.ShiftLeft(fraction, b.Maximum(shift, whole(0))), whole((int64_t{1} << digits) - 1));
+  fraction = b.Select(small, lifted, fraction);
+  Value exponent = b.Subtract(b.Select(small, b.Subtract(whole(1), shift), raw), whole(bias));
+  const int64_t sign_bit = wide ? INT64_MIN : INT32_MIN;
+  Value mantissa =
+      b.BitcastConvert(b.Or(b.And(bits, whole(sign_bit)), b.Or(fraction, whole(bias << digits))), x.dtype());
+  Value zero = b.Compare(b.And(bits, whole(~sign_bit)), whole(0), Direction::kEq);
+  Value plain = b.And(b.Compare(raw, whole(field), Direction::kNe), b.Not(zero));
   Value result = b.Select(plain, mantissa, x);
   return {Cast(b, result, given.dtype()), b.Convert(b.Select(plain, exponent, whole(0)), DType::kInt32)};
 }

@@ -50,9 +50,11 @@ Dims Swapped(const Dims& batch, const Dims& inner) {
 
 // x1 - x2 for all pairs: [.., p, r, m].
 Value PairDifference(Builder& b, Value x, Value y) {
-  const Dims batch = BroadcastShapes({Dims(x.dims().begin(), x.dims().end() - 2), Dims(y.dims().begin(), y.dims().end() - 2)});
+  const Dims batch =
+      BroadcastShapes({Dims(x.dims().begin(), x.dims().end() - 2), Dims(y.dims().begin(), y.dims().end() - 2)});
   const Dims wide = Swapped(batch, {x.dim(-2), y.dim(-2), x.dim(-1)});
-  return b.Subtract(b.BroadcastTo(Unsqueeze(b, x, x.rank() - 1), wide), b.BroadcastTo(Unsqueeze(b, y, y.rank() - 2), wide));
+  return b.Subtract(b.BroadcastTo(Unsqueeze(b, x, x.rank() - 1), wide),
+                    b.BroadcastTo(Unsqueeze(b, y, y.rank() - 2), wide));
 }
 
 // x1, x2, p, compute_mode
@@ -85,7 +87,8 @@ Pairs UpperPairs(Builder& b, int64_t n) {
 }
 
 Value RowDifference(Builder& b, Value x, const Pairs& pairs) {
-  return b.Subtract(TakeDim(b, x, pairs.first, 0, IndexTrust::kTrusted), TakeDim(b, x, pairs.second, 0, IndexTrust::kTrusted));
+  return b.Subtract(TakeDim(b, x, pairs.first, 0, IndexTrust::kTrusted),
+                    TakeDim(b, x, pairs.second, 0, IndexTrust::kTrusted));
 }
 
 // self, p

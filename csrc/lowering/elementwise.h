@@ -15,10 +15,11 @@ namespace torch_tpu {
 using UnaryFn = Value (*)(Builder&, Value);
 using BinaryFn = Value (*)(Builder&, Value, Value);
 
-// Arguments `positions` as PyTorch's CPU kernels see them when the op's type is `dtype`: cast to it, widened to its computing
-// type, and broadcast together. Absent ones stay absent. With `exact_numbers`, numbers and 0-d tensors are not rounded to a
-// short `dtype` first: a few kernels read them so.
-Values Operands(Builder& b, const Args& a, const std::vector<size_t>& positions, DType dtype, bool exact_numbers = false);
+// Arguments `positions` as PyTorch's CPU kernels see them when the op's type is `dtype`: cast to it, widened to its
+// computing type, and broadcast together. Absent ones stay absent. With `exact_numbers`, numbers and 0-d tensors are
+// not rounded to a short `dtype` first: a few kernels read them so.
+Values Operands(Builder& b, const Args& a, const std::vector<size_t>& positions, DType dtype,
+                bool exact_numbers = false);
 // Number argument `i` in the computing type of `dtype`, or the constant `otherwise` when absent; 0-d.
 Value Number(Builder& b, const Args& a, size_t i, DType dtype, double otherwise = 0.0);
 // The same with the type and dims of `like`, which is in the computing type already.
@@ -61,7 +62,7 @@ Value SubFrom(Builder& b, double c, Value x);  // c - x
 Value SignBit(Builder& b, Value x);            // of floats (-0.0 and negative NaN too) and integers -> bool
 Value Trunc(Builder& b, Value x);
 Value Sigmoid(Builder& b, Value x);
-Value Relu(Builder& b, Value x);                // NaN stays
+Value Relu(Builder& b, Value x);  // NaN stays
 Value Exp2(Builder& b, Value x);
 Value Atan(Builder& b, Value x);
 Value LogAddExp(Builder& b, Value x, Value y);

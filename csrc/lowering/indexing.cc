@@ -11,9 +11,9 @@ namespace torch_tpu {
 
 namespace {
 
-constexpr int64_t kUnrollLimit = 8;      // scatters with few entries along dim become selects
-constexpr int64_t kBlock = 128;          // width of CountTrue's matrix products
-constexpr int64_t kCompareAllLimit = 32; // below: searching is comparing with everything
+constexpr int64_t kUnrollLimit = 8;       // scatters with few entries along dim become selects
+constexpr int64_t kBlock = 128;           // width of CountTrue's matrix products
+constexpr int64_t kCompareAllLimit = 32;  // below: searching is comparing with everything
 
 Value TakeFill(Builder& b, Value taken, Value in_range) {
   return b.Select(in_range, taken, OutOfRangeFill(b, taken.dtype(), taken.dims()));
@@ -148,7 +148,8 @@ Value PutAlong(Builder& b, Value x, Value index, Value updates, int64_t dim, Com
     }
     return x;
   }
-  if (b.target() == Target::kCpu) {  // the CPU plugins scatter into one dim about three times as fast as with batch dims
+  if (b.target() ==
+      Target::kCpu) {  // the CPU plugins scatter into one dim about three times as fast as with batch dims
     const Dims strides = ContiguousStrides(x.dims());
     Value flat = b.Zero(DType::kInt64, index.dims());
     for (int64_t i = 0; i < rank; ++i) {
@@ -186,9 +187,9 @@ Value CountTrue(Builder& b, Value mask) {
   Value ones = b.Convert(mask, DType::kFloat32);
   if (blocks * kBlock != n) ones = b.Pad(ones, b.Zero(DType::kFloat32), {0}, {blocks * kBlock - n});
   ones = b.Reshape(ones, {blocks, kBlock});
-  Value upper = b.Convert(b.Compare(b.Iota(DType::kInt32, {kBlock, kBlock}, 0), b.Iota(DType::kInt32, {kBlock, kBlock}, 1),
-                                    Direction::kLe),
-                          DType::kFloat32);
+  Value upper = b.Convert(
+      b.Compare(b.Iota(DType::kInt32, {kBlock, kBlock}, 0), b.Iota(DType::kInt32, {kBlock, kBlock}, 1), Direction::kLe),
+      DType::kFloat32);
   Value inner = b.Convert(b.DotGeneral(ones, upper, {{}, {}, {1}, {0}}, DType::kFloat32), DType::kInt64);
   Value totals = b.Reshape(b.SliceDim(inner, 1, kBlock - 1, kBlock), {blocks});
   Value before = b.Subtract(RunningSum(b, totals), totals);
@@ -216,12 +217,11 @@ Value SearchSorted(Builder& b, Value sorted, Value values, bool right) {
   }
   const int64_t steps = std::bit_width(static_cast<uint64_t>(n));
   const Dims dims = {rows, m};
-  Values state = {b.Zero(DType::kInt32), b.Zero(DType::kInt64, dims), b.ConstantInt(DType::kInt64, n, dims), sorted, values};
+  Values state = {b.Zero(DType::kInt32), b.Zero(DType::kInt64, dims), b.ConstantInt(DType::kInt64, n, dims), sorted,
+                  values};
   Values done = b.While(
       state,
-      [&](const Values& v) {
-        return Values{b.Compare(v[0], b.ConstantInt(DType::kInt32, steps), Direction::kLt)};
-      },
+      [&](const Values& v) { return Values{b.Compare(v[0], b.ConstantInt(DType::kInt32, steps), Direction::kLt)}; },
       [&](const Values& v) {
         Value low = v[1], high = v[2];
         Value open = b.Compare(low, high, Direction::kLt);

@@ -13,7 +13,8 @@ IndexList ResolveIndexList(Builder& b, const Values& indices, const Dims& self) 
   Values given;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i]) continue;
-    Check(static_cast<int64_t>(i) < static_cast<int64_t>(self.size()), "too many indices for tensor of dimension ", self.size());
+    Check(static_cast<int64_t>(i) < static_cast<int64_t>(self.size()), "too many indices for tensor of dimension ",
+          self.size());
     Check(!IsBool(indices[i].dtype()), "index: expected integer indices, got a mask");
     list.dims.push_back(static_cast<int64_t>(i));
     given.push_back(WrapIndex(b, indices[i], self[i]));

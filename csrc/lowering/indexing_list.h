@@ -6,12 +6,12 @@
 namespace torch_tpu {
 
 struct IndexList {
-  Dims dims;       // indexed dims of self, in order; empty: nothing is indexed
-  Dims shape;      // common shape of the index tensors
-  Dims kept;       // sizes of the dims that are not indexed
+  Dims dims;             // indexed dims of self, in order; empty: nothing is indexed
+  Dims shape;            // common shape of the index tensors
+  Dims kept;             // sizes of the dims that are not indexed
   int64_t position = 0;  // where `shape` goes among `kept`
-  Value starts;    // int64 shape + [dims.size()], wrapped; out-of-range ones stay so
-  Value in_range;  // bool of `shape`
+  Value starts;          // int64 shape + [dims.size()], wrapped; out-of-range ones stay so
+  Value in_range;        // bool of `shape`
 
   Dims ResultDims() const;  // kept with shape inserted
   Dims WindowDims() const;  // where the kept dims are in ResultDims()

@@ -44,8 +44,8 @@ Combine ScatterCombine(const std::string& reduce) {
 Values ScatterWith(Builder& b, const Args& a, bool value, Combine combine) {
   Along p = AlongOperands(b, a);
   if (p.index.numel() == 0) return {a.tensor(0)};
-  Value source = value ? b.BroadcastInDim(a.scalar(b, 3, p.self.dtype()), p.index.dims(), {})
-                       : Source(b, a.tensor(3), p.index);
+  Value source =
+      value ? b.BroadcastInDim(a.scalar(b, 3, p.self.dtype()), p.index.dims(), {}) : Source(b, a.tensor(3), p.index);
   return {b.Reshape(PutAlongTyped(b, p, source, combine), a.tensor(0).dims())};
 }
 
@@ -111,9 +111,9 @@ Values ScatterReduceTwo(Builder& b, const Args& a) {
   if (p.index.numel() == 0) return {a.tensor(0)};
   Value source = Source(b, a.tensor(3), p.index);
   const bool include_self = a.has(5) ? a.flag(5) : true;
-  Value result = ReduceInto(b, p.self, source, a.text(4), include_self, [&](Value base, Value updates, Combine combine) {
-    return PutAlong(b, base, p.index, updates, p.dim, combine);
-  });
+  Value result = ReduceInto(
+      b, p.self, source, a.text(4), include_self,
+      [&](Value base, Value updates, Combine combine) { return PutAlong(b, base, p.index, updates, p.dim, combine); });
   return {b.Reshape(result, a.tensor(0).dims())};
 }
 
@@ -149,9 +149,9 @@ Values IndexReduce(Builder& b, const Args& a) {
   if (p.index.numel() == 0) return {a.tensor(0)};
   const bool include_self = a.has(5) ? a.flag(5) : true;
   Value source = RowsSource(b, a.tensor(3), p);
-  Value result = ReduceInto(b, p.self, source, a.text(4), include_self, [&](Value base, Value updates, Combine combine) {
-    return PutDim(b, base, p.index, updates, p.dim, combine);
-  });
+  Value result = ReduceInto(
+      b, p.self, source, a.text(4), include_self,
+      [&](Value base, Value updates, Combine combine) { return PutDim(b, base, p.index, updates, p.dim, combine); });
   return {b.Reshape(result, a.tensor(0).dims())};
 }
 
@@ -193,7 +193,8 @@ Values IndexPut(Builder& b, const Args& a) {
   dims.scatter_dims_to_operand_dims = list.dims;
   dims.index_vector_dim = static_cast<int64_t>(list.shape.size());
   Combine combine = accumulate ? CombineAdd : CombineSet;
-  Value result = b.Scatter(x, list.starts, values, dims, [&](const Values& v) { return Values{combine(b, v[0], v[1])}; });
+  Value result =
+      b.Scatter(x, list.starts, values, dims, [&](const Values& v) { return Values{combine(b, v[0], v[1])}; });
   return {Cast(b, result, self.dtype())};
 }
 

@@ -1,4 +1,5 @@
-// Masks: masked_scatter, and the device halves of ops whose result size depends on data. These give a count and padded arrays.
+// Masks: masked_scatter, and the device halves of ops whose result size depends on data. These give a count and padded
+// arrays.
 #include "base/error.h"
 #include "lowering/indexing.h"
 #include "lowering/math.h"

@@ -22,27 +22,28 @@ Choleskied Factor(Builder& b, Value x, bool upper) {
   Value a = upper ? Adjoint(b, flat) : flat;
   // Column by column: XLA's own gives NaN for the whole matrix where one minor fails.
   Value rows = b.Iota(DType::kInt64, {count, n}, 1);
-  Values s = ForEach(b, n, {Triangle(b, a, true, true), b.ConstantInt(DType::kInt64, 0, {count})},
-                     [&](Value k, const Values& state) -> Values {
-    Value l = state[0], info = state[1];
-    Value at = b.BroadcastTo(k, {count, n});
-    // The part of row k left of the diagonal, against all rows.
-    Value row = Conj(b, Masked(b, b.Compare(rows, at, Direction::kLt), RowOf(b, l, k)));
-    Value sum = b.Reshape(Product(b, l, b.Reshape(row, {count, n, 1})), {count, n});
-    Value column = b.Subtract(Column(b, l, k), sum);
-    Value on = b.Compare(rows, at, Direction::kEq);
-    Value d = b.Reduce(Masked(b, on, column), Builder::Reducer::kAdd, {1});
-    Value real = IsComplex(d.dtype()) ? b.Real(d) : d;
-    Value good = b.Compare(real, b.Zero(real.dtype(), real.dims()), Direction::kGt);
-    Value fresh = b.And(b.Not(good), b.Compare(info, b.ConstantInt(DType::kInt64, 0, {count}), Direction::kEq));
-    info = b.Select(fresh, b.Add(b.BroadcastTo(k, {count}), b.ConstantInt(DType::kInt64, 1, {count})), info);
-    Value root = b.Sqrt(b.Select(good, real, b.One(real.dtype(), real.dims())));
-    if (IsComplex(d.dtype())) root = b.Complex(root, b.Zero(root.dtype(), root.dims()));
-    Value scaled = b.Divide(column, b.BroadcastInDim(root, {count, n}, {0}));
-    Value below = b.Compare(rows, at, Direction::kGt);
-    Value stored = b.Select(on, b.BroadcastInDim(root, {count, n}, {0}), b.Select(below, scaled, Column(b, l, k)));
-    return {WithColumn(b, l, k, stored), info};
-  });
+  Values s = ForEach(
+      b, n, {Triangle(b, a, true, true), b.ConstantInt(DType::kInt64, 0, {count})},
+      [&](Value k, const Values& state) -> Values {
+        Value l = state[0], info = state[1];
+        Value at = b.BroadcastTo(k, {count, n});
+        // The part of row k left of the diagonal, against all rows.
+        Value row = Conj(b, Masked(b, b.Compare(rows, at, Direction::kLt), RowOf(b, l, k)));
+        Value sum = b.Reshape(Product(b, l, b.Reshape(row, {count, n, 1})), {count, n});
+        Value column = b.Subtract(Column(b, l, k), sum);
+        Value on = b.Compare(rows, at, Direction::kEq);
+        Value d = b.Reduce(Masked(b, on, column), Builder::Reducer::kAdd, {1});
+        Value real = IsComplex(d.dtype()) ? b.Real(d) : d;
+        Value good = b.Compare(real, b.Zero(real.dtype(), real.dims()), Direction::kGt);
+        Value fresh = b.And(b.Not(good), b.Compare(info, b.ConstantInt(DType::kInt64, 0, {count}), Direction::kEq));
+        info = b.Select(fresh, b.Add(b.BroadcastTo(k, {count}), b.ConstantInt(DType::kInt64, 1, {count})), info);
+        Value root = b.Sqrt(b.Select(good, real, b.One(real.dtype(), real.dims())));
+        if (IsComplex(d.dtype())) root = b.Complex(root, b.Zero(root.dtype(), root.dims()));
+        Value scaled = b.Divide(column, b.BroadcastInDim(root, {count, n}, {0}));
+        Value below = b.Compare(rows, at, Direction::kGt);
+        Value stored = b.Select(on, b.BroadcastInDim(root, {count, n}, {0}), b.Select(below, scaled, Column(b, l, k)));
+        return {WithColumn(b, l, k, stored), info};
+      });
   Value factor = upper ? Adjoint(b, s[0]) : s[0];
   return {b.Reshape(factor, x.dims()), b.Reshape(b.Convert(s[1], DType::kInt32), batch)};
 }
@@ -107,7 +108,8 @@ Values TriangularSolveOld(Builder& b, const Args& a) {
   return {b.Reshape(y, rhs.dims()), x};
 }
 
-// Taylor's polynomial of the matrix scaled down to a norm of at most 1/2, squared back.
+// Taylor's polynomial of the matrix scaled down to a norm of at most 2 (float64: 1), squared back: each squaring
+// doubles errors.
 Values MatrixExp(Builder& b, const Args& a) {
   Value given = a.tensor(0);
   if (given.numel() == 0) return {given};
@@ -117,14 +119,16 @@ Values MatrixExp(Builder& b, const Args& a) {
   Value sums = b.Reduce(b.Abs(x), Builder::Reducer::kAdd, {1});
   Value norm = b.Reduce(sums, Builder::Reducer::kMax, {1});
   const DType real = norm.dtype();
-  Value wanted = AddC(b, b.Ceil(b.Divide(b.Log(norm), b.Constant(real, std::log(2.0), {count}))), 1);
+  const bool wide = RealOf(x.dtype()) == DType::kFloat64;
+  Value octaves = b.Ceil(b.Divide(b.Log(norm), b.Constant(real, std::log(2.0), {count})));
+  Value wanted = AddC(b, octaves, wide ? 0 : -1);
   Value usable = b.And(b.Compare(wanted, b.Zero(real, {count}), Direction::kGt), b.IsFinite(wanted));
   Value squarings = b.Convert(b.Select(usable, wanted, b.Zero(real, {count})), DType::kInt64);
   Value scale = b.Exp(Mul(b, b.Convert(squarings, real), -std::log(2.0)));
   if (IsComplex(dtype)) scale = b.Complex(scale, b.Zero(real, {count}));
   Value small = b.Multiply(x, b.BroadcastInDim(scale, x.dims(), {0}));
   Value one = Identity(b, x.dtype(), x.dims());
-  const int degree = RealOf(x.dtype()) == DType::kFloat64 ? 17 : 10;
+  const int degree = wide ? 20 : 16;
   Value sum = one;
   for (int k = degree; k >= 1; --k) sum = b.Add(one, Mul(b, Product(b, small, sum), 1.0 / k));
   Value most = b.Reduce(squarings, Builder::Reducer::kMax, {0});

@@ -1,6 +1,6 @@
-// Symmetric eigenvalues and singular values by Jacobi rotations, n / 2 of them at a time. Column i is paired with column
-// n / 2 + i, then the columns move on as in a round-robin tournament: n - 1 rounds, a sweep, meet every pair once and bring the
-// columns back to their places.
+// Symmetric eigenvalues and singular values by Jacobi rotations, n / 2 of them at a time. Column i is paired with
+// column n / 2 + i, then the columns move on as in a round-robin tournament: n - 1 rounds, a sweep, meet every pair
+// once and bring the columns back to their places.
 #include <cmath>
 
 #include "base/error.h"
@@ -48,7 +48,8 @@ Rotation Rotate(Builder& b, Value p, Value q, Value g, Value active) {
   Value tau = b.Divide(Mul(b, b.Subtract(q, p), 0.5), safe);
   // sqrt(1 + tau^2) overflows where the rotation is nothing anyway: 1 / inf.
   Value root = b.Add(b.Abs(tau), b.Sqrt(b.Add(one, b.Multiply(tau, tau))));
-  Value t = b.Divide(b.Select(b.Compare(tau, b.Zero(tau.dtype(), tau.dims()), Direction::kLt), b.Negate(one), one), root);
+  Value t =
+      b.Divide(b.Select(b.Compare(tau, b.Zero(tau.dtype(), tau.dims()), Direction::kLt), b.Negate(one), one), root);
   t = b.Select(active, t, b.Zero(t.dtype(), t.dims()));
   Value c = b.Divide(one, b.Sqrt(b.Add(one, b.Multiply(t, t))));
   Value s = b.Multiply(t, c);
@@ -130,19 +131,20 @@ Eigen Eigh(Builder& b, Value x) {
     return b.Reduce(off, Builder::Reducer::kMax, {0});
   };
   const double eps = Epsilon(dtype);
-  Values s = Sweeps(b, {measure(a), a, Identity(b, dtype, {batch, even, even})}, eps * eps * 0.01, [&](const Values& state) -> Values {
-    Values inner = ForEach(b, even - 1, {state[1], state[2]}, [&](Value, const Values& v) -> Values {
-      Value m = v[0];
-      const int64_t h = even / 2;
-      Value d = Diagonal(b, m);
-      Value diagonal = IsComplex(dtype) ? b.Real(d) : d;
-      Value g = Diagonal(b, b.Slice(m, {0, 0, h}, {batch, h, even}));
-      Rotation r = Rotate(b, b.SliceDim(diagonal, 1, 0, h), b.SliceDim(diagonal, 1, h, even), g,
-                          b.ConstantInt(DType::kBool, 1, {batch, h}));
-      return {RotateRows(b, RotateColumns(b, m, r), r), RotateColumns(b, v[1], r)};
-    });
-    return {measure(inner[0]), inner[0], inner[1]};
-  });
+  Values s = Sweeps(b, {measure(a), a, Identity(b, dtype, {batch, even, even})}, eps * eps * 0.01,
+                    [&](const Values& state) -> Values {
+                      Values inner = ForEach(b, even - 1, {state[1], state[2]}, [&](Value, const Values& v) -> Values {
+                        Value m = v[0];
+                        const int64_t h = even / 2;
+                        Value d = Diagonal(b, m);
+                        Value diagonal = IsComplex(dtype) ? b.Real(d) : d;
+                        Value g = Diagonal(b, b.Slice(m, {0, 0, h}, {batch, h, even}));
+                        Rotation r = Rotate(b, b.SliceDim(diagonal, 1, 0, h), b.SliceDim(diagonal, 1, h, even), g,
+                                            b.ConstantInt(DType::kBool, 1, {batch, h}));
+                        return {RotateRows(b, RotateColumns(b, m, r), r), RotateColumns(b, v[1], r)};
+                      });
+                      return {measure(inner[0]), inner[0], inner[1]};
+                    });
   Value d = b.SliceDim(Diagonal(b, s[1]), 1, 0, n);
   auto [values, order] = Ordered(b, IsComplex(dtype) ? b.Real(d) : d, false);
   Value vectors = TakeColumns(b, b.Slice(s[2], {0, 0, 0}, {batch, n, n}), order);
@@ -162,19 +164,23 @@ Singular SquareSvd(Builder& b, Value x) {
   Value scale = b.Select(usable, size, b.One(real, {batch}));
   Value w = PadTo(b, b.Divide(x, b.BroadcastInDim(Widen(b, scale, dtype), x.dims(), {0})), n, even);
   const double tolerance = Epsilon(dtype) * 2;
-  Values s = Sweeps(b, {b.Constant(real, 1), w, Identity(b, dtype, {batch, even, even})}, tolerance, [&](const Values& state) -> Values {
-    return ForEach(b, even - 1, {b.Constant(real, 0), state[1], state[2]}, [&](Value, const Values& v) -> Values {
-      Value left = Half(b, v[1], 2, false), right = Half(b, v[1], 2, true);
-      Value p = SquaredNorms(b, left, 1), q = SquaredNorms(b, right, 1);
-      Value g = b.Reduce(b.Multiply(Conj(b, left), right), Builder::Reducer::kAdd, {1});
-      Value bound = b.Multiply(b.Sqrt(p), b.Sqrt(q));
-      Value some = b.Compare(bound, b.Zero(real, {batch, h}), Direction::kGt);
-      Value ratio = b.Select(some, b.Divide(b.Abs(g), b.Select(some, bound, b.One(real, {batch, h}))), b.Zero(real, {batch, h}));
-      Rotation r = Rotate(b, p, q, g, b.Compare(ratio, b.Constant(real, tolerance / 4, {batch, h}), Direction::kGt));
-      Value worst = b.Maximum(v[0], b.Reduce(ratio, Builder::Reducer::kMax, {0, 1}));
-      return {worst, RotateColumns(b, v[1], r), RotateColumns(b, v[2], r)};
-    });
-  });
+  Values s = Sweeps(
+      b, {b.Constant(real, 1), w, Identity(b, dtype, {batch, even, even})}, tolerance,
+      [&](const Values& state) -> Values {
+        return ForEach(b, even - 1, {b.Constant(real, 0), state[1], state[2]}, [&](Value, const Values& v) -> Values {
+          Value left = Half(b, v[1], 2, false), right = Half(b, v[1], 2, true);
+          Value p = SquaredNorms(b, left, 1), q = SquaredNorms(b, right, 1);
+          Value g = b.Reduce(b.Multiply(Conj(b, left), right), Builder::Reducer::kAdd, {1});
+          Value bound = b.Multiply(b.Sqrt(p), b.Sqrt(q));
+          Value some = b.Compare(bound, b.Zero(real, {batch, h}), Direction::kGt);
+          Value ratio = b.Select(some, b.Divide(b.Abs(g), b.Select(some, bound, b.One(real, {batch, h}))),
+                                 b.Zero(real, {batch, h}));
+          Rotation r =
+              Rotate(b, p, q, g, b.Compare(ratio, b.Constant(real, tolerance / 4, {batch, h}), Direction::kGt));
+          Value worst = b.Maximum(v[0], b.Reduce(ratio, Builder::Reducer::kMax, {0, 1}));
+          return {worst, RotateColumns(b, v[1], r), RotateColumns(b, v[2], r)};
+        });
+      });
   Value turned = b.SliceDim(s[1], 2, 0, n);
   Value norms = b.Sqrt(SquaredNorms(b, turned, 1));
   auto [sizes, order] = Ordered(b, norms, true);

@@ -14,8 +14,9 @@ Value PivotSize(Builder& b, Value x) {
 
 // v[batch, n] at [batch] or 0-d position k.
 Value Pick(Builder& b, Value v, Value at) {
-  Value hit = b.Compare(b.Iota(DType::kInt64, v.dims(), 1), at.rank() == 0 ? b.BroadcastTo(at, v.dims()) : b.BroadcastInDim(at, v.dims(), {0}),
-                        Direction::kEq);
+  Value hit =
+      b.Compare(b.Iota(DType::kInt64, v.dims(), 1),
+                at.rank() == 0 ? b.BroadcastTo(at, v.dims()) : b.BroadcastInDim(at, v.dims(), {0}), Direction::kEq);
   return b.Reduce(Masked(b, hit, v), Builder::Reducer::kAdd, {1});
 }
 
@@ -89,9 +90,8 @@ Value LuSolve(Builder& b, Value packed, Value pivots, Value rhs, bool adjoint) {
   Value y = b.TriangularSolve(packed, rhs, true, false, false, true, true);
   y = b.TriangularSolve(packed, y, true, true, true, true, true);
   Value places = b.Iota(DType::kInt64, rows.dims(), 1);
-  Values sorted = b.Sort({rows, places}, 1, true, [&](const Values& v) -> Values {
-    return {b.Compare(v[0], v[1], Direction::kLt)};
-  });
+  Values sorted = b.Sort({rows, places}, 1, true,
+                         [&](const Values& v) -> Values { return {b.Compare(v[0], v[1], Direction::kLt)}; });
   return TakeRows(b, y, sorted[1]);
 }
 
@@ -143,7 +143,8 @@ Parts Unpack(Builder& b, Value packed, Value pivots, bool with_p) {
   parts.u = InBatch(b, Triangle(b, b.Slice(x, {0, 0, 0}, {count, k, n}), false, true), batch, 2);
   if (with_p) {
     Value rows = PivotsToRows(b, FlatVectors(b, pivots), m);
-    Value p = b.Compare(b.BroadcastInDim(rows, {count, m, m}, {0, 2}), b.Iota(DType::kInt64, {count, m, m}, 1), Direction::kEq);
+    Value p = b.Compare(b.BroadcastInDim(rows, {count, m, m}, {0, 2}), b.Iota(DType::kInt64, {count, m, m}, 1),
+                        Direction::kEq);
     parts.p = InBatch(b, b.Convert(p, dtype), batch, 2);
   }
   return parts;
@@ -217,7 +218,8 @@ Value PermutationSign(Builder& b, Value pivots, DType dtype) {
   Value own = b.Add(b.Iota(pivots.dtype(), pivots.dims(), pivots.rank() - 1), b.One(pivots.dtype(), pivots.dims()));
   Value moved = b.Convert(b.Compare(pivots, own, Direction::kNe), DType::kInt32);
   Value count = b.Reduce(moved, Builder::Reducer::kAdd, {pivots.rank() - 1});
-  Value odd = b.Compare(b.And(count, b.One(DType::kInt32, count.dims())), b.One(DType::kInt32, count.dims()), Direction::kEq);
+  Value odd =
+      b.Compare(b.And(count, b.One(DType::kInt32, count.dims())), b.One(DType::kInt32, count.dims()), Direction::kEq);
   return b.Select(odd, b.Constant(dtype, -1, count.dims()), b.Constant(dtype, 1, count.dims()));
 }
 
@@ -244,7 +246,8 @@ Values LuSlogdet(Builder& b, const Args& a) {
   } else {
     unit = b.Sign(d);
   }
-  Value sign = b.Multiply(b.Reduce(unit, Builder::Reducer::kMul, {d.rank() - 1}), PermutationSign(b, a.tensor(1), d.dtype()));
+  Value sign =
+      b.Multiply(b.Reduce(unit, Builder::Reducer::kMul, {d.rank() - 1}), PermutationSign(b, a.tensor(1), d.dtype()));
   return {sign, b.Reduce(b.Log(size), Builder::Reducer::kAdd, {d.rank() - 1})};
 }
 
@@ -252,9 +255,14 @@ Values LuSlogdet(Builder& b, const Args& a) {
 
 std::vector<OpRow> LuRows() {
   return {
-      {"linalg_lu_factor_ex", LuFactorEx}, {"linalg_lu", LuOf},          {"lu_unpack", LuUnpack},
-      {"linalg_lu_solve", LuSolveRow},     {"_linalg_solve_ex", SolveEx}, {"linalg_inv_ex", InverseEx},
-      {"tpu::lu_det", LuDet, kInternal},   {"tpu::lu_slogdet", LuSlogdet, kInternal},
+      {"linalg_lu_factor_ex", LuFactorEx},
+      {"linalg_lu", LuOf},
+      {"lu_unpack", LuUnpack},
+      {"linalg_lu_solve", LuSolveRow},
+      {"_linalg_solve_ex", SolveEx},
+      {"linalg_inv_ex", InverseEx},
+      {"tpu::lu_det", LuDet, kInternal},
+      {"tpu::lu_slogdet", LuSlogdet, kInternal},
   };
 }
 

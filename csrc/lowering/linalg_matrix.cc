@@ -27,11 +27,19 @@ Value FlatVectors(Builder& b, Value x) { return b.Reshape(x, {Count(BatchOf(x, 1
 Value Conj(Builder& b, Value x) { return IsComplex(x.dtype()) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x; }
 Value Adjoint(Builder& b, Value x) { return Conj(b, b.Transpose(x, {0, 2, 1})); }
 
-Value RowIndex(Builder& b, const Dims& dims) { return b.Iota(DType::kInt64, dims, static_cast<int64_t>(dims.size()) - 2); }
-Value ColumnIndex(Builder& b, const Dims& dims) { return b.Iota(DType::kInt64, dims, static_cast<int64_t>(dims.size()) - 1); }
+Value RowIndex(Builder& b, const Dims& dims) {
+  return b.Iota(DType::kInt64, dims, static_cast<int64_t>(dims.size()) - 2);
+}
+Value ColumnIndex(Builder& b, const Dims& dims) {
+  return b.Iota(DType::kInt64, dims, static_cast<int64_t>(dims.size()) - 1);
+}
 
-Value DownRows(Builder& b, Value v, int64_t columns) { return b.BroadcastInDim(v, {v.dim(0), v.dim(1), columns}, {0, 1}); }
-Value AcrossColumns(Builder& b, Value v, int64_t rows) { return b.BroadcastInDim(v, {v.dim(0), rows, v.dim(1)}, {0, 2}); }
+Value DownRows(Builder& b, Value v, int64_t columns) {
+  return b.BroadcastInDim(v, {v.dim(0), v.dim(1), columns}, {0, 1});
+}
+Value AcrossColumns(Builder& b, Value v, int64_t rows) {
+  return b.BroadcastInDim(v, {v.dim(0), rows, v.dim(1)}, {0, 2});
+}
 
 Value Column(Builder& b, Value x, Value k) {
   Value zero = b.ConstantInt(DType::kInt64, 0);
@@ -70,9 +78,8 @@ Value Identity(Builder& b, DType dtype, const Dims& dims) {
 Value Product(Builder& b, Value x, Value y) { return BatchMatMul(b, x, y); }
 
 Value SquaredNorms(Builder& b, Value x, int64_t dim) {
-  Value square = IsComplex(x.dtype())
-                     ? b.Add(b.Multiply(b.Real(x), b.Real(x)), b.Multiply(b.Imag(x), b.Imag(x)))
-                     : b.Multiply(x, x);
+  Value square = IsComplex(x.dtype()) ? b.Add(b.Multiply(b.Real(x), b.Real(x)), b.Multiply(b.Imag(x), b.Imag(x)))
+                                      : b.Multiply(x, x);
   return b.Reduce(square, Builder::Reducer::kAdd, {dim});
 }
 
@@ -82,7 +89,8 @@ Values ForEach(Builder& b, int64_t count, const Values& state, const Step& step,
   Values done = b.While(
       init,
       [&](const Values& s) -> Values {
-        return {b.Compare(s[0], b.ConstantInt(DType::kInt64, backwards ? 0 : count), backwards ? Direction::kGe : Direction::kLt)};
+        return {b.Compare(s[0], b.ConstantInt(DType::kInt64, backwards ? 0 : count),
+                          backwards ? Direction::kGe : Direction::kLt)};
       },
       [&](const Values& s) -> Values {
         Values next = step(s[0], Values(s.begin() + 1, s.end()));

@@ -67,8 +67,9 @@ Qr Geqrf(Builder& b, Value x) {
     Value diagonal = b.Select(none, alpha, wide_beta);
     Value stored = b.Select(b.Compare(rows, at, Direction::kEq), b.BroadcastInDim(diagonal, {batch, m}, {0}),
                             b.Select(below, v, column));
-    Value taus = b.Select(b.Compare(b.Iota(DType::kInt64, {batch, steps}, 1), b.BroadcastTo(k, {batch, steps}), Direction::kEq),
-                          b.BroadcastInDim(tau, {batch, steps}, {0}), state[1]);
+    Value taus =
+        b.Select(b.Compare(b.Iota(DType::kInt64, {batch, steps}, 1), b.BroadcastTo(k, {batch, steps}), Direction::kEq),
+                 b.BroadcastInDim(tau, {batch, steps}, {0}), state[1]);
     return {WithColumn(b, a, k, stored), taus};
   });
   return {s[0], s[1]};
@@ -76,9 +77,12 @@ Qr Geqrf(Builder& b, Value x) {
 
 Value HouseholderProduct(Builder& b, Value packed, Value tau, int64_t columns) {
   Value q = Identity(b, packed.dtype(), {packed.dim(0), packed.dim(1), columns});
-  return ForEach(b, tau.dim(1), {q, packed, tau}, [&](Value k, const Values& s) -> Values {
-    return {Reflect(b, s[0], Reflector(b, s[1], k), AtK(b, s[2], k)), s[1], s[2]};
-  }, /*backwards=*/true)[0];
+  return ForEach(
+      b, tau.dim(1), {q, packed, tau},
+      [&](Value k, const Values& s) -> Values {
+        return {Reflect(b, s[0], Reflector(b, s[1], k), AtK(b, s[2], k)), s[1], s[2]};
+      },
+      /*backwards=*/true)[0];
 }
 
 Value Completed(Builder& b, Value x, int64_t columns) {
@@ -106,7 +110,8 @@ Values QrRow(Builder& b, const Args& a) {
   const bool with_q = mode != "r";
   Value none = b.Zero(x.dtype(), {0});
   if (x.numel() == 0) {
-    return {with_q ? Identity(b, x.dtype(), Joined(batch, {m, inner})) : none, b.Zero(x.dtype(), Joined(batch, {inner, n}))};
+    return {with_q ? Identity(b, x.dtype(), Joined(batch, {m, inner})) : none,
+            b.Zero(x.dtype(), Joined(batch, {inner, n}))};
   }
   Value flat = Flat(b, x);
   Qr qr = Geqrf(b, flat);
@@ -142,9 +147,12 @@ Values Ormqr(Builder& b, const Args& a) {
   Value y = left ? flat : Adjoint(b, flat);
   const bool adjoint = left ? transpose : !transpose;
   if (adjoint) t = Conj(b, t);
-  y = ForEach(b, t.dim(1), {y, p, t}, [&](Value k, const Values& s) -> Values {
-    return {Reflect(b, s[0], Reflector(b, s[1], k), AtK(b, s[2], k)), s[1], s[2]};
-  }, /*backwards=*/!adjoint)[0];
+  y = ForEach(
+      b, t.dim(1), {y, p, t},
+      [&](Value k, const Values& s) -> Values {
+        return {Reflect(b, s[0], Reflector(b, s[1], k), AtK(b, s[2], k)), s[1], s[2]};
+      },
+      /*backwards=*/!adjoint)[0];
   return {b.Reshape(left ? y : Adjoint(b, y), x.dims())};
 }
 

@@ -61,10 +61,12 @@ Values MultiMarginBackward(Builder& b, const Args& a) {
   Margins m = MarginsOf(b, a, 2, x);
   Value open = b.Compare(m.margin, Full(b, x, 0), Direction::kGt);
   Value slope = Power(a, 3) == 2 ? Mul(b, m.margin, 2) : b.Convert(open, x.dtype());
-  slope = Mul(b, b.Multiply(slope, m.weight), 1.0 / static_cast<double>(x.dim(1)) / (reduction == kMean ? static_cast<double>(n) : 1.0));
+  slope = Mul(b, b.Multiply(slope, m.weight),
+              1.0 / static_cast<double>(x.dim(1)) / (reduction == kMean ? static_cast<double>(n) : 1.0));
   Value mine = b.BroadcastInDim(b.Negate(Sum(b, slope, {1})), x.dims(), {0});
   Value g = ToCompute(b, a.tensor(0));
-  Value wide = g.numel() == 1 ? b.BroadcastTo(b.Reshape(g, {}), x.dims()) : b.BroadcastInDim(b.Reshape(g, {n}), x.dims(), {0});
+  Value wide =
+      g.numel() == 1 ? b.BroadcastTo(b.Reshape(g, {}), x.dims()) : b.BroadcastInDim(b.Reshape(g, {n}), x.dims(), {0});
   Value result = b.Multiply(b.Select(m.own, mine, slope), wide);
   return {Cast(b, b.Reshape(result, given.dims()), given.dtype())};
 }
@@ -76,7 +78,8 @@ struct Labels {
 
 Labels LabelsOf(Builder& b, Value target, Value x) {
   Value index = Rows(b, ToIndex(b, target));
-  Value ended = b.Convert(b.Compare(index, b.ConstantInt(DType::kInt64, 0, index.dims()), Direction::kLt), DType::kInt64);
+  Value ended =
+      b.Convert(b.Compare(index, b.ConstantInt(DType::kInt64, 0, index.dims()), Direction::kLt), DType::kInt64);
   Value valid = b.Compare(RunningMax(b, ended), b.ConstantInt(DType::kInt64, 0, index.dims()), Direction::kEq);
   Value place = b.Select(valid, index, b.ConstantInt(DType::kInt64, x.dim(1), index.dims()));  // past the end: dropped
   Value marks = PutAlong(b, b.Zero(x.dtype(), x.dims()), place, Full(b, x, 1), 1, CombineMax);
@@ -120,7 +123,8 @@ Values MultilabelMarginBackward(Builder& b, const Args& a) {
   Value slope = PutAlong(b, Sum(b, open, {1}), pairs.labels.index, down, 1, CombineAdd);
   slope = Mul(b, slope, 1.0 / static_cast<double>(x.dim(1)) / (reduction == kMean ? static_cast<double>(n) : 1.0));
   Value g = ToCompute(b, a.tensor(0));
-  Value wide = g.numel() == 1 ? b.BroadcastTo(b.Reshape(g, {}), x.dims()) : b.BroadcastInDim(b.Reshape(g, {n}), x.dims(), {0});
+  Value wide =
+      g.numel() == 1 ? b.BroadcastTo(b.Reshape(g, {}), x.dims()) : b.BroadcastInDim(b.Reshape(g, {n}), x.dims(), {0});
   return {Cast(b, b.Reshape(b.Multiply(slope, wide), given.dims()), given.dtype())};
 }
 

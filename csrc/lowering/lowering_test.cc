@@ -39,7 +39,8 @@ std::vector<Out> CastTo(const std::vector<In>& data, DType from, DType to) {
   return ReadBack<Out>(*results[0]);
 }
 
-// A call with one argument per entry: a tensor of a type, or a number of a category (an operand, or part of the program).
+// A call with one argument per entry: a tensor of a type, or a number of a category (an operand, or part of the
+// program).
 struct Given {
   TensorType type;
   bool number = false, wrapped = false, constant = false;
@@ -183,7 +184,8 @@ TEST(Reductions, NanWinsAndTheFirstOfEqualsIsTaken) {
 
 TEST(Reductions, ShortFloatsAreSummedInFloat32) {
   const std::vector<uint16_t> ones(4096, 0x3f80);  // 4096 times bfloat16 1: a bfloat16 sum would stop at 256
-  auto results = RunOn(ones, {DType::kBFloat16, {4096}}, [](Builder& b, Value x) -> Values { return {Sum(b, x, {0})}; });
+  auto results =
+      RunOn(ones, {DType::kBFloat16, {4096}}, [](Builder& b, Value x) -> Values { return {Sum(b, x, {0})}; });
   EXPECT_EQ(results[0]->type().dtype, DType::kBFloat16);
   EXPECT_EQ(ReadBack<uint16_t>(*results[0]), (std::vector<uint16_t>{0x4580}));
 }

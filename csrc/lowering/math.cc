@@ -107,7 +107,8 @@ DType PromoteTypes(DType a, DType b) {
   Check(!IsFloat8(a) && !IsFloat8(b), "Promotion for Float8 Types is not supported, attempted to promote ", Name(a),
         " and ", Name(b));
   if (IsComplex(a) || IsComplex(b)) {
-    const bool wide = a == DType::kComplex128 || b == DType::kComplex128 || a == DType::kFloat64 || b == DType::kFloat64;
+    const bool wide =
+        a == DType::kComplex128 || b == DType::kComplex128 || a == DType::kFloat64 || b == DType::kFloat64;
     return wide ? DType::kComplex128 : DType::kComplex64;
   }
   if (IsFloat(a) && IsFloat(b)) {
@@ -117,7 +118,8 @@ DType PromoteTypes(DType a, DType b) {
   if (IsFloat(a)) return a;
   if (IsFloat(b)) return b;
   Check(!IsBareUnsigned(a) && !IsBareUnsigned(b),
-        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", Name(a), " and ", Name(b));
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", Name(a), " and ",
+        Name(b));
   if (a == DType::kBool) return b;
   if (b == DType::kBool) return a;
   if (a == DType::kUInt8 || b == DType::kUInt8) {
@@ -323,7 +325,8 @@ std::pair<Value, Value> ArgReduce(Builder& b, Value x, int64_t dim, bool largest
   if (x.rank() == 0) return {x, b.ConstantInt(DType::kInt64, 0)};
   dim = WrapDim(dim, x.rank());
   Check(x.dim(dim) > 0, "Expected reduction dim ", dim, " to have non-zero size.");
-  // Two plain reductions: the extreme, then the first position that holds it. They vectorize where one over pairs does not.
+  // Two plain reductions: the extreme, then the first position that holds it. They vectorize where one over pairs does
+  // not.
   Value best = largest ? ReduceMax(b, x, {dim}) : ReduceMin(b, x, {dim});
   Dims kept;
   for (int64_t i = 0; i < x.rank(); ++i) {

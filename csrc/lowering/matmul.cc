@@ -23,9 +23,7 @@ Value Product(Builder& b, Value lhs, Value rhs, const DotDims& dims) {
   return b.Convert(Accumulated(b, lhs, rhs, dims), lhs.dtype());
 }
 
-Value Conjugate(Builder& b, Value x) {
-  return IsComplex(x.dtype()) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x;
-}
+Value Conjugate(Builder& b, Value x) { return IsComplex(x.dtype()) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x; }
 
 const DotDims kMatrixMatrix{{}, {}, {1}, {0}};
 const DotDims kMatrixVector{{}, {}, {1}, {0}};

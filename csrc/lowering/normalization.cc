@@ -96,8 +96,8 @@ Values EmitLayerNormBackward(Builder& b, const Args& a) {
 Values EmitRmsNorm(Builder& b, const Args& a) {
   Value input = a.tensor(0), x = ToCompute(b, input);
   Dims dims = DimRange(x.rank() - static_cast<int64_t>(a.ints(1).size()), x.rank());
-  const double epsilon = x.dtype() == DType::kFloat64 ? std::numeric_limits<double>::epsilon()
-                                                      : std::numeric_limits<float>::epsilon();
+  const double epsilon =
+      x.dtype() == DType::kFloat64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   Value eps = a.has(3) ? a.scalar(b, 3, x.dtype()) : b.Constant(x.dtype(), epsilon);
   Value rstd = InverseRoot(b, MeanKeep(b, b.Multiply(x, x), dims), eps);
   Value out = ScaleShift(b, Times(b, x, rstd), a.tensor_or_absent(2), {});
@@ -146,8 +146,8 @@ Values EmitGroupNorm(Builder& b, const Args& a) {
   Groups groups = GroupsOf(a, 3);
   Moments m = Standardize(b, b.Reshape(x, groups.grouped()), {2, 3}, a.scalar(b, 7, x.dtype()));
   Value w = a.tensor_or_absent(1), c = a.tensor_or_absent(2);
-  Value out = ScaleShift(b, Times(b, m.centered, m.rstd), w ? groups.Parameter(b, w) : w,
-                         c ? groups.Parameter(b, c) : c);
+  Value out =
+      ScaleShift(b, Times(b, m.centered, m.rstd), w ? groups.Parameter(b, w) : w, c ? groups.Parameter(b, c) : c);
   Dims statistics = {groups.batch, groups.groups};
   return {b.Convert(b.Reshape(out, input.dims()), input.dtype()), b.Reshape(m.mean, statistics),
           b.Reshape(m.rstd, statistics)};
@@ -224,17 +224,15 @@ Values EmitSafeSoftmax(Builder& b, const Args& a) {
 Values EmitSoftmaxBackward(Builder& b, const Args& a) {
   Value output = ToCompute(b, a.tensor(1));
   Value weighted = b.Multiply(Cast(b, a.tensor(0), output.dtype()), output);
-  Value total = AlongDim(b, weighted, a.integer(2), [&](Value v, const Dims& dims) {
-    return b.BroadcastTo(SumKeep(b, v, dims), v.dims());
-  });
+  Value total = AlongDim(b, weighted, a.integer(2),
+                         [&](Value v, const Dims& dims) { return b.BroadcastTo(SumKeep(b, v, dims), v.dims()); });
   return {b.Convert(b.Subtract(weighted, b.Multiply(output, total)), a.dtype_or(3, a.tensor(0).dtype()))};
 }
 
 Values EmitLogSoftmaxBackward(Builder& b, const Args& a) {
   Value output = ToCompute(b, a.tensor(1)), g = Cast(b, a.tensor(0), output.dtype());
-  Value total = AlongDim(b, g, a.integer(2), [&](Value v, const Dims& dims) {
-    return b.BroadcastTo(SumKeep(b, v, dims), v.dims());
-  });
+  Value total = AlongDim(b, g, a.integer(2),
+                         [&](Value v, const Dims& dims) { return b.BroadcastTo(SumKeep(b, v, dims), v.dims()); });
   return {b.Convert(b.Subtract(g, b.Multiply(b.Exp(output), total)), a.dtype_or(3, a.tensor(0).dtype()))};
 }
 

@@ -65,8 +65,8 @@ Guard ReadGuard(Builder& b, const Args& a, size_t grad_scale, size_t found_inf) 
   Guard guard;
   if (a.has(grad_scale)) guard.grad_scale = ScalarOf(b, a.tensor(grad_scale), DType::kFloat32);
   if (a.has(found_inf)) {
-    guard.found_inf = b.Compare(ScalarOf(b, a.tensor(found_inf), DType::kFloat32), b.One(DType::kFloat32),
-                                Direction::kEq);
+    guard.found_inf =
+        b.Compare(ScalarOf(b, a.tensor(found_inf), DType::kFloat32), b.One(DType::kFloat32), Direction::kEq);
   }
   return guard;
 }

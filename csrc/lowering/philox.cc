@@ -46,7 +46,8 @@ std::array<Value, 4> PhiloxBlock(Builder& b, Value state, Value index) {
   return {c0, c1, c2, c3};
 }
 
-// Every element computes its block and picks its words: XLA would repeat the rounds for an interleaving of the four words too.
+// Every element computes its block and picks its words: XLA would repeat the rounds for an interleaving of the four
+// words too.
 Value PhiloxWords(Builder& b, Value state, int64_t n) {
   std::array<Value, 4> words = PhiloxBlock(b, state, Block(b, n, 4));
   Value i = b.Iota(DType::kUInt64, {n}, 0);

@@ -41,8 +41,8 @@ Value Differ(Builder& b, Value x, Value y) { return b.Compare(x, y, Direction::k
 // Whether a nonzero remainder has the other sign than the divisor: where truncation and floor differ.
 Value NeedsFloor(Builder& b, Value remainder, Value divisor) {
   Value zero = Full(b, divisor, 0);
-  return b.And(Differ(b, remainder, zero), Differ(b, b.Compare(remainder, zero, Direction::kLt),
-                                                  b.Compare(divisor, zero, Direction::kLt)));
+  return b.And(Differ(b, remainder, zero),
+               Differ(b, b.Compare(remainder, zero, Direction::kLt), b.Compare(divisor, zero, Direction::kLt)));
 }
 
 // Python's //. Through the remainder, as x / y may round up to the next whole number.
@@ -164,7 +164,7 @@ Value Lcm(Builder& b, Value x, Value y) {
   Value zero = Eq(b, divisor, 0);
   Value quotient = b.Divide(x, b.Select(zero, Full(b, x, 1), divisor));
   // C++ takes the absolute value of an int: before narrow types wrap, but after int32 and int64 do.
-  Value product = IsUnsignedInt(x.dtype()) ? b.Multiply(quotient, y)
+  Value product = IsUnsignedInt(x.dtype())   ? b.Multiply(quotient, y)
                   : BitWidth(x.dtype()) < 32 ? b.Multiply(b.Abs(quotient), b.Abs(y))
                                              : b.Abs(b.Multiply(quotient, y));
   return b.Select(zero, Full(b, x, 0), product);

@@ -19,22 +19,14 @@ Values Logical(Builder& b, const Args& a) {
 Values LogicalNot(Builder& b, const Args& a) { return {b.Not(Cast(b, a.tensor(0), DType::kBool))}; }
 
 constexpr OpRow kRows[] = {
-    {"eq.Tensor", Comparison<Direction::kEq>},
-    {"eq.Scalar", Comparison<Direction::kEq>},
-    {"ne.Tensor", Comparison<Direction::kNe>},
-    {"ne.Scalar", Comparison<Direction::kNe>},
-    {"lt.Tensor", Comparison<Direction::kLt>},
-    {"lt.Scalar", Comparison<Direction::kLt>},
-    {"le.Tensor", Comparison<Direction::kLe>},
-    {"le.Scalar", Comparison<Direction::kLe>},
-    {"gt.Tensor", Comparison<Direction::kGt>},
-    {"gt.Scalar", Comparison<Direction::kGt>},
-    {"ge.Tensor", Comparison<Direction::kGe>},
-    {"ge.Scalar", Comparison<Direction::kGe>},
-    {"logical_and", Logical<&Builder::And>},
-    {"logical_or", Logical<&Builder::Or>},
-    {"logical_xor", Logical<&Builder::Xor>},
-    {"logical_not", LogicalNot},
+    {"eq.Tensor", Comparison<Direction::kEq>}, {"eq.Scalar", Comparison<Direction::kEq>},
+    {"ne.Tensor", Comparison<Direction::kNe>}, {"ne.Scalar", Comparison<Direction::kNe>},
+    {"lt.Tensor", Comparison<Direction::kLt>}, {"lt.Scalar", Comparison<Direction::kLt>},
+    {"le.Tensor", Comparison<Direction::kLe>}, {"le.Scalar", Comparison<Direction::kLe>},
+    {"gt.Tensor", Comparison<Direction::kGt>}, {"gt.Scalar", Comparison<Direction::kGt>},
+    {"ge.Tensor", Comparison<Direction::kGe>}, {"ge.Scalar", Comparison<Direction::kGe>},
+    {"logical_and", Logical<&Builder::And>},   {"logical_or", Logical<&Builder::Or>},
+    {"logical_xor", Logical<&Builder::Xor>},   {"logical_not", LogicalNot},
 };
 
 }  // namespace

@@ -20,11 +20,10 @@ Value CosOf(Builder& b, Value x) { return b.Cosine(x); }
 Value TanOf(Builder& b, Value x) { return b.Tan(x); }
 Value TanhOf(Builder& b, Value x) { return b.Tanh(x); }
 
-Value Exp2Of(Builder& b, Value x) {
-  return IsComplex(x.dtype()) ? b.Exp(Mul(b, x, std::numbers::ln2)) : Exp2(b, x);
-}
+Value Exp2Of(Builder& b, Value x) { return IsComplex(x.dtype()) ? b.Exp(Mul(b, x, std::numbers::ln2)) : Exp2(b, x); }
 
-// x = m 2^e with m in [sqrt(1/2), sqrt(2)): the logarithm to another base is exact where the result is a whole number of octaves.
+// x = m 2^e with m in [sqrt(1/2), sqrt(2)): the logarithm to another base is exact where the result is a whole number
+// of octaves.
 Value LogBase(Builder& b, Value x, double octave_high, double octave_low, double scale) {
   if (IsComplex(x.dtype())) return Mul(b, b.Log(x), scale);
   const bool wide = x.dtype() == DType::kFloat64;
@@ -143,44 +142,24 @@ Values Logit(Builder& b, const Args& a) {
   if (a.has(1)) {
     Value low = FullLike(b, Number(b, a, 1, dtype), x);
     Value high = SubFrom(b, 1, low);
-    Value bounded = b.Select(b.Compare(x, low, Direction::kLt), low,
-                             b.Select(b.Compare(x, high, Direction::kGt), high, x));
+    Value bounded =
+        b.Select(b.Compare(x, low, Direction::kLt), low, b.Select(b.Compare(x, high, Direction::kGt), high, x));
     x = b.Select(Less(b, low, 0), x, bounded);
   }
   return {Cast(b, b.Log(b.Divide(x, SubFrom(b, 1, x))), dtype)};
 }
 
 constexpr OpRow kRows[] = {
-    {"sqrt", FloatUnary<SqrtOf>},
-    {"rsqrt", FloatUnary<RsqrtOf>},
-    {"reciprocal", FloatUnary<Reciprocal>},
-    {"exp", FloatUnary<ExpOf>},
-    {"exp2", FloatUnary<Exp2Of>},
-    {"expm1", FloatUnary<Expm1Of>},
-    {"log", FloatUnary<LogOf>},
-    {"log2", FloatUnary<Log2Of>},
-    {"log10", FloatUnary<Log10Of>},
-    {"log1p", FloatUnary<Log1pOf>},
-    {"sin", FloatUnary<SinOf>},
-    {"cos", FloatUnary<CosOf>},
-    {"tan", FloatUnary<TanOf>},
-    {"asin", FloatUnary<AsinOf>},
-    {"acos", FloatUnary<AcosOf>},
-    {"atan", FloatUnary<AtanOf>},
-    {"sinh", FloatUnary<SinhOf>},
-    {"cosh", FloatUnary<CoshOf>},
-    {"tanh", FloatUnary<TanhOf>},
-    {"asinh", FloatUnary<AsinhOf>},
-    {"acosh", FloatUnary<AcoshOf>},
-    {"atanh", FloatUnary<AtanhOf>},
-    {"sigmoid", FloatUnary<Sigmoid>},
-    {"logit", Logit},
-    {"sinc", FloatUnary<Sinc>},
-    {"special_entr", FloatUnary<Entr>},
-    {"erf", FloatUnary<Erf>},
-    {"erfc", FloatUnary<Erfc>},
-    {"erfinv", FloatUnary<Erfinv>},
-    {"lgamma", FloatUnary<Lgamma>},
+    {"sqrt", FloatUnary<SqrtOf>},     {"rsqrt", FloatUnary<RsqrtOf>},     {"reciprocal", FloatUnary<Reciprocal>},
+    {"exp", FloatUnary<ExpOf>},       {"exp2", FloatUnary<Exp2Of>},       {"expm1", FloatUnary<Expm1Of>},
+    {"log", FloatUnary<LogOf>},       {"log2", FloatUnary<Log2Of>},       {"log10", FloatUnary<Log10Of>},
+    {"log1p", FloatUnary<Log1pOf>},   {"sin", FloatUnary<SinOf>},         {"cos", FloatUnary<CosOf>},
+    {"tan", FloatUnary<TanOf>},       {"asin", FloatUnary<AsinOf>},       {"acos", FloatUnary<AcosOf>},
+    {"atan", FloatUnary<AtanOf>},     {"sinh", FloatUnary<SinhOf>},       {"cosh", FloatUnary<CoshOf>},
+    {"tanh", FloatUnary<TanhOf>},     {"asinh", FloatUnary<AsinhOf>},     {"acosh", FloatUnary<AcoshOf>},
+    {"atanh", FloatUnary<AtanhOf>},   {"sigmoid", FloatUnary<Sigmoid>},   {"logit", Logit},
+    {"sinc", FloatUnary<Sinc>},       {"special_entr", FloatUnary<Entr>}, {"erf", FloatUnary<Erf>},
+    {"erfc", FloatUnary<Erfc>},       {"erfinv", FloatUnary<Erfinv>},     {"lgamma", FloatUnary<Lgamma>},
     {"digamma", FloatUnary<Digamma>},
 };
 

@@ -105,9 +105,9 @@ Values NanToNum(Builder& b, const Args& a) {
 // The value does not depend on self, only its type does.
 Values Fill(Builder& b, const Args& a) {
   Value self = a.tensor(0);
-  return {b.BroadcastTo(a.kind(1) == Arg::Kind::kTensor ? Cast(b, a.tensor(1), self.dtype())
-                                                        : a.scalar(b, 1, self.dtype()),
-                        self.dims())};
+  return {
+      b.BroadcastTo(a.kind(1) == Arg::Kind::kTensor ? Cast(b, a.tensor(1), self.dtype()) : a.scalar(b, 1, self.dtype()),
+                    self.dims())};
 }
 
 Values ZeroRow(Builder& b, const Args& a) { return {b.Zero(a.tensor(0).dtype(), a.tensor(0).dims())}; }

@@ -33,8 +33,11 @@ std::vector<PoolDim> PoolDims(const Value& x, int spatial, const Dims& kernel, c
     p.stride = Pick(stride, i, p.kernel);
     p.padding = Pick(padding, i, 0);
     p.dilation = Pick(dilation, i, 1);
-    Check(p.kernel > 0 && p.stride > 0 && p.dilation > 0, "pool: expected kernel, stride and dilation greater than zero");
-    p.out = FloorDivide(p.size + 2 * p.padding - p.dilation * (p.kernel - 1) - 1 + (ceil_mode ? p.stride - 1 : 0), p.stride) + 1;
+    Check(p.kernel > 0 && p.stride > 0 && p.dilation > 0,
+          "pool: expected kernel, stride and dilation greater than zero");
+    p.out = FloorDivide(p.size + 2 * p.padding - p.dilation * (p.kernel - 1) - 1 + (ceil_mode ? p.stride - 1 : 0),
+                        p.stride) +
+            1;
     // The last window must start inside of the input or its left padding.
     if (ceil_mode && (p.out - 1) * p.stride >= p.size + p.padding) --p.out;
     Check(p.out > 0, "pool: expected a window that fits, got kernel ", p.kernel, " on a dim of length ", p.size);
@@ -157,7 +160,8 @@ Values MaxPool(Builder& b, Value x, const std::vector<PoolDim>& dims) {
   return {b.Convert(value, dtype), b.Convert(position, DType::kInt64)};
 }
 
-Value MaxPoolBackward(Builder& b, Value grad, Value indices, Value self, int spatial, const std::vector<PoolDim>& dims) {
+Value MaxPoolBackward(Builder& b, Value grad, Value indices, Value self, int spatial,
+                      const std::vector<PoolDim>& dims) {
   const DType dtype = grad.dtype();
   grad = ToCompute(b, grad);
   int64_t taps = 1;
@@ -218,7 +222,8 @@ namespace {
 // self, kernel_size, stride, padding, dilation, ceil_mode
 Values MaxPoolForward(Builder& b, const Args& a, int spatial) {
   Value x = a.tensor(0);
-  return MaxPool(b, x, PoolDims(x, spatial, a.ints(1), a.ints_or(2, {}), a.ints_or(3, {}), a.ints_or(4, {}), a.flag(5)));
+  return MaxPool(b, x,
+                 PoolDims(x, spatial, a.ints(1), a.ints_or(2, {}), a.ints_or(3, {}), a.ints_or(4, {}), a.flag(5)));
 }
 
 Values MaxPool2d(Builder& b, const Args& a) { return MaxPoolForward(b, a, 2); }

@@ -24,7 +24,8 @@ std::vector<double> Counts(const PoolDim& p, bool include_pad) {
 }
 
 // x (dims of the pooled result) divided by the windows' sizes.
-Value DivideByCounts(Builder& b, Value x, const std::vector<PoolDim>& dims, bool include_pad, std::optional<int64_t> divisor) {
+Value DivideByCounts(Builder& b, Value x, const std::vector<PoolDim>& dims, bool include_pad,
+                     std::optional<int64_t> divisor) {
   if (divisor) return b.Divide(x, b.ConstantInt(x.dtype(), *divisor, x.dims()));
   double same = 1;
   Value varying;

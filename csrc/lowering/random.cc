@@ -28,11 +28,16 @@ Value UnitDigits(Builder& b, Value state, int64_t n, int digits) {
 
 int Digits(DType dtype) {
   switch (dtype) {
-    case DType::kFloat64: return 53;
-    case DType::kFloat32: return 24;
-    case DType::kFloat16: return 11;
-    case DType::kBFloat16: return 8;
-    default: return 24;
+    case DType::kFloat64:
+      return 53;
+    case DType::kFloat32:
+      return 24;
+    case DType::kFloat16:
+      return 11;
+    case DType::kBFloat16:
+      return 8;
+    default:
+      return 24;
   }
 }
 
@@ -55,7 +60,8 @@ Value Spread(Builder& b, Value scalar, int64_t n) { return b.BroadcastInDim(scal
 Value Shaped(Builder& b, Value flat, DType dtype, const Dims& dims) { return b.Reshape(Cast(b, flat, dtype), dims); }
 
 void CheckFloat(const Value& self, const char* op) {
-  if (!IsFloat(self.dtype())) Fail(Code::kInvalidArgument, op, ": expected a floating point dtype, got ", Name(self.dtype()));
+  if (!IsFloat(self.dtype()))
+    Fail(Code::kInvalidArgument, op, ": expected a floating point dtype, got ", Name(self.dtype()));
 }
 
 // self, from, to
@@ -113,7 +119,8 @@ Values Normal(Builder& b, const Args& a) {
   const int64_t n = self.numel();
   if (IsComplex(self.dtype())) {
     Value z = ComplexNormals(b, a.rng_state(), n, self.dtype());
-    Value x = b.Add(b.Multiply(z, Spread(b, a.scalar(b, 2, self.dtype()), n)), Spread(b, a.scalar(b, 1, self.dtype()), n));
+    Value x =
+        b.Add(b.Multiply(z, Spread(b, a.scalar(b, 2, self.dtype()), n)), Spread(b, a.scalar(b, 1, self.dtype()), n));
     return {b.Reshape(x, self.dims())};
   }
   CheckFloat(self, "normal_");
@@ -127,7 +134,8 @@ Values NormalOf(Builder& b, const Args& a, Value mean, Value deviation, DType dt
   const DType draw = DrawType(dtype);
   const Dims dims = BroadcastShapes({mean.dims(), deviation.dims()});
   Value z = b.Reshape(Normals(b, a.rng_state(), Product(dims), draw), dims);
-  Value x = b.Add(b.Multiply(z, b.BroadcastTo(Cast(b, deviation, draw), dims)), b.BroadcastTo(Cast(b, mean, draw), dims));
+  Value x =
+      b.Add(b.Multiply(z, b.BroadcastTo(Cast(b, deviation, draw), dims)), b.BroadcastTo(Cast(b, mean, draw), dims));
   return {Cast(b, x, dtype)};
 }
 
@@ -217,7 +225,8 @@ Values NativeDropout(Builder& b, const Args& a) {
   Value none = b.Compare(keep, b.Zero(draw), Direction::kEq);
   Value scale = b.Select(none, b.Zero(draw), b.Divide(b.One(draw), keep));
   Value wide = ToCompute(b, x);
-  Value factor = b.Select(mask, b.BroadcastInDim(Cast(b, scale, wide.dtype()), x.dims(), {}), b.Zero(wide.dtype(), x.dims()));
+  Value factor =
+      b.Select(mask, b.BroadcastInDim(Cast(b, scale, wide.dtype()), x.dims(), {}), b.Zero(wide.dtype(), x.dims()));
   return {b.Convert(b.Multiply(wide, factor), x.dtype()), mask};
 }
 
@@ -264,7 +273,8 @@ Values Cauchy(Builder& b, const Args& a) {
   CheckFloat(self, "cauchy_");
   const int64_t n = self.numel();
   const DType draw = DrawType(self.dtype());
-  const double eps = draw == DType::kFloat64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  const double eps =
+      draw == DType::kFloat64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   Value u = b.Clamp(b.Constant(draw, eps), OpenUnit(b, a.rng_state(), n, draw), b.Constant(draw, 1 - eps));
   Value x = b.Tan(Mul(b, AddC(b, u, -0.5), std::numbers::pi));
   x = b.Add(b.Multiply(x, Spread(b, a.scalar(b, 2, draw), n)), Spread(b, a.scalar(b, 1, draw), n));
@@ -309,7 +319,8 @@ Values Multinomial(Builder& b, const Args& a) {
   Value share = b.Divide(wide, b.BroadcastTo(total, weights.dims()));
   Value positive = b.Compare(wide, b.Zero(DType::kFloat64, weights.dims()), Direction::kGt);
   Value width = b.Convert(Mul(b, share, whole), DType::kInt64);
-  width = b.Select(positive, b.Maximum(width, b.One(DType::kInt64, weights.dims())), b.Zero(DType::kInt64, weights.dims()));
+  width =
+      b.Select(positive, b.Maximum(width, b.One(DType::kInt64, weights.dims())), b.Zero(DType::kInt64, weights.dims()));
   Value ends = RunningSum(b, width);
   Value end = b.BroadcastTo(b.SliceDim(ends, 1, categories - 1, categories), {rows, samples});
   Value u = b.Reshape(UnitDigits(b, a.rng_state(), rows * samples, 53), {rows, samples});

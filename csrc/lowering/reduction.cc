@@ -62,7 +62,8 @@ Values NanSum(Builder& b, const Args& a) {
 }
 
 Value MeanOver(Builder& b, Value x, DType dtype, const Dims& dims) {
-  Check(IsFloat(dtype) || IsComplex(dtype), "mean(): could not infer output dtype. Input dtype must be either a floating ",
+  Check(IsFloat(dtype) || IsComplex(dtype),
+        "mean(): could not infer output dtype. Input dtype must be either a floating ",
         "point or complex dtype. Got: ", Name(dtype));
   Value wide = ToCompute(b, Cast(b, x, dtype));
   Value sum = Sum(b, wide, dims);
@@ -150,8 +151,8 @@ Values LogSumExpRow(Builder& b, const Args& a) {
 
 // The vector p-norm of |x|.
 Value Norm(Builder& b, Value x, double p, DType dtype, const Dims& dims) {
-  Check(IsFloat(dtype) || IsComplex(dtype), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-        Name(dtype));
+  Check(IsFloat(dtype) || IsComplex(dtype),
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", Name(dtype));
   Value wide = ToCompute(b, Cast(b, x, dtype));
   Value size = b.Abs(wide);
   const DType result = RealOf(dtype);

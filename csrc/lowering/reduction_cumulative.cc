@@ -1,7 +1,7 @@
 // Running sums, products, extremes.
 //
-// A scan goes in blocks: inside a block step by step, then over the blocks' totals by the same rule, then the two are combined.
-// That is linear work and a logarithmic number of programs steps, in forms every plugin compiles well.
+// A scan goes in blocks: inside a block step by step, then over the blocks' totals by the same rule, then the two are
+// combined. That is linear work and a logarithmic number of programs steps, in forms every plugin compiles well.
 #include <cmath>
 #include <functional>
 
@@ -76,9 +76,7 @@ Values Scan(Builder& b, const Values& xs, int64_t dim, const Combine& combine) {
   for (int64_t i = 0; i < xs[0].rank(); ++i) order.push_back(i);
   std::swap(order[dim], order.back());  // its own inverse
   const bool last = dim == xs[0].rank() - 1;
-  auto turn = [&](const Values& v) {
-    return last ? v : Map(v, [&](Value x) { return b.Transpose(x, order); });
-  };
+  auto turn = [&](const Values& v) { return last ? v : Map(v, [&](Value x) { return b.Transpose(x, order); }); };
   return turn(ScanLast(b, turn(xs), combine));
 }
 
@@ -88,9 +86,9 @@ Values Cumulative(Builder& b, const Args& a) {
   const DType own = x.dtype();
   const DType dtype = a.dtype_or(2, IsInteger(own) || IsBool(own) ? DType::kInt64 : own);
   const int64_t dim = WrapDim(a.integer(1), x.rank());
-  Values result = Scan(b, {ToCompute(b, Cast(b, x, dtype))}, dim, [&](const Values& before, const Values& after) -> Values {
-    return {F(b, before[0], after[0])};
-  });
+  Values result =
+      Scan(b, {ToCompute(b, Cast(b, x, dtype))}, dim,
+           [&](const Values& before, const Values& after) -> Values { return {F(b, before[0], after[0])}; });
   return {Cast(b, result[0], dtype)};
 }
 
@@ -121,12 +119,8 @@ Values CumulativeExtreme(Builder& b, const Args& a) {
 }
 
 constexpr OpRow kRows[] = {
-    {"cumsum", Cumulative<Plus>},
-    {"cumprod", Cumulative<Times>},
-    {"logcumsumexp", LogCumSumExp},
-    {"_logcumsumexp", LogCumSumExp},
-    {"cummax", CumulativeExtreme<true>},
-    {"cummin", CumulativeExtreme<false>},
+    {"cumsum", Cumulative<Plus>},    {"cumprod", Cumulative<Times>},      {"logcumsumexp", LogCumSumExp},
+    {"_logcumsumexp", LogCumSumExp}, {"cummax", CumulativeExtreme<true>}, {"cummin", CumulativeExtreme<false>},
 };
 
 }  // namespace

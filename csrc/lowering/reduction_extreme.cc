@@ -51,15 +51,9 @@ Values AminMax(Builder& b, const Args& a) {
 }
 
 constexpr OpRow kRows[] = {
-    {"amax", ExtremeDims<true>},
-    {"amin", ExtremeDims<false>},
-    {"max", ExtremeAll<true>},
-    {"min", ExtremeAll<false>},
-    {"max.dim", ExtremeWithIndex<true>},
-    {"min.dim", ExtremeWithIndex<false>},
-    {"argmax", ArgExtreme<true>},
-    {"argmin", ArgExtreme<false>},
-    {"aminmax", AminMax},
+    {"amax", ExtremeDims<true>},  {"amin", ExtremeDims<false>},        {"max", ExtremeAll<true>},
+    {"min", ExtremeAll<false>},   {"max.dim", ExtremeWithIndex<true>}, {"min.dim", ExtremeWithIndex<false>},
+    {"argmax", ArgExtreme<true>}, {"argmin", ArgExtreme<false>},       {"aminmax", AminMax},
 };
 
 }  // namespace

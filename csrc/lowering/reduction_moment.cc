@@ -10,7 +10,8 @@ template <bool kRoot, bool kMean>
 Values Moments(Builder& b, const Args& a) {
   Value x = a.tensor(0);
   const DType dtype = x.dtype();
-  Check(IsFloat(dtype) || IsComplex(dtype), "std and var only support floating point and complex dtypes, got ", Name(dtype));
+  Check(IsFloat(dtype) || IsComplex(dtype), "std and var only support floating point and complex dtypes, got ",
+        Name(dtype));
   const Dims dims = ReducedDims(a, 1, x.rank());
   const double count = static_cast<double>(CountOf(x.dims(), dims));
   Value wide = ToCompute(b, x);

@@ -65,7 +65,8 @@ Values Roll(Builder& b, const Args& a) {
     Check(shifts.size() == 1, "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
     return {b.Reshape(RollDim(b, b.Reshape(x, {x.numel()}), 0, shifts[0]), x.dims())};
   }
-  Check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  Check(shifts.size() == dims.size(), "roll: shifts and dimensions must align. shifts: ", shifts.size(),
+        ", dims:", dims.size());
   for (size_t i = 0; i < dims.size(); ++i) x = RollDim(b, x, WrapDim(dims[i], x.rank()), shifts[i]);
   return {x};
 }

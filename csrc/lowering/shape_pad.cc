@@ -104,7 +104,8 @@ Dims BorderMap(int64_t size, int64_t low, int64_t high, bool reflect) {
       at = reflect ? 2 * (size + low - 1) - i : size + low - 1;
     }
     at += in_start - out_start;
-    Check(at >= 0 && at < size, "padding: expected pads that stay inside of a dim of length ", size, ", got (", low, ", ", high, ")");
+    Check(at >= 0 && at < size, "padding: expected pads that stay inside of a dim of length ", size, ", got (", low,
+          ", ", high, ")");
     map.push_back(at);
   }
   return map;

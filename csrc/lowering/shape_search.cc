@@ -28,8 +28,8 @@ Values SearchSortedTensor(Builder& b, const Args& a) {
 
 Values SearchSortedScalar(Builder& b, const Args& a) {
   Value sorted = a.tensor(0);
-  return {Search(b, sorted, Number(b, a, 1, sorted), a.tensor_or_absent(5), a.flag(2),
-                 a.flag(3) || a.text(4) == "right")};
+  return {
+      Search(b, sorted, Number(b, a, 1, sorted), a.tensor_or_absent(5), a.flag(2), a.flag(3) || a.text(4) == "right")};
 }
 
 // self, boundaries, out_int32, right

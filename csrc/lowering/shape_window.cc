@@ -38,9 +38,11 @@ Values Im2Col(Builder& b, const Args& a) {
   Value padded = b.Pad(x, b.Zero(x.dtype()), {0, 0, w.padding[0], w.padding[1]}, {0, 0, w.padding[0], w.padding[1]});
   Values parts;
   for (int64_t i = 0; i < w.kernel[0]; ++i) {
-    Value rows = b.SliceDim(padded, 2, i * w.dilation[0], i * w.dilation[0] + (w.out[0] - 1) * w.stride[0] + 1, w.stride[0]);
+    Value rows =
+        b.SliceDim(padded, 2, i * w.dilation[0], i * w.dilation[0] + (w.out[0] - 1) * w.stride[0] + 1, w.stride[0]);
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
-      Value part = b.SliceDim(rows, 3, j * w.dilation[1], j * w.dilation[1] + (w.out[1] - 1) * w.stride[1] + 1, w.stride[1]);
+      Value part =
+          b.SliceDim(rows, 3, j * w.dilation[1], j * w.dilation[1] + (w.out[1] - 1) * w.stride[1] + 1, w.stride[1]);
       parts.push_back(b.Reshape(part, {n, c, 1, w.out[0] * w.out[1]}));
     }
   }
@@ -49,7 +51,8 @@ Values Im2Col(Builder& b, const Args& a) {
   return {b.Reshape(all, batched ? Dims{n, columns, l} : Dims{columns, l})};
 }
 
-// Puts part's entries along dim at start, start + stride, ... of a zero dim of length `size`; those outside are dropped.
+// Puts part's entries along dim at start, start + stride, ... of a zero dim of length `size`; those outside are
+// dropped.
 Value Spread(Builder& b, Value part, int64_t dim, int64_t start, int64_t stride, int64_t size) {
   Dims low(part.rank(), 0), high(part.rank(), 0), interior(part.rank(), 0);
   low[dim] = start;

@@ -98,7 +98,8 @@ std::pair<Value, Value> Middle(Builder& b, Value x, int64_t dim, bool ignore_nan
   if (ignore_nan) {
     at = b.ShiftRightLogical(b.Maximum(b.Subtract(valid, one), zero), one);
   } else {
-    at = b.Select(b.Compare(valid, all, Direction::kLt), valid, b.ConstantInt(DType::kInt64, (n - 1) / 2, valid.dims()));
+    at =
+        b.Select(b.Compare(valid, all, Direction::kLt), valid, b.ConstantInt(DType::kInt64, (n - 1) / 2, valid.dims()));
   }
   at = KeepDims(b, at, x.dims(), {dim});
   return {TakeAlong(b, values, at, dim, IndexTrust::kTrusted), TakeAlong(b, indices, at, dim, IndexTrust::kTrusted)};
@@ -160,7 +161,8 @@ Values Mode(Builder& b, const Args& a) {
   return out;
 }
 
-// x (1-d), consecutive -> (count, values, inverse int64, counts int64), all of x's length; values in order unless consecutive
+// x (1-d), consecutive -> (count, values, inverse int64, counts int64), all of x's length; values in order unless
+// consecutive
 Values Unique(Builder& b, const Args& a) {
   Value x = a.tensor(0);
   const int64_t n = x.numel();
@@ -178,7 +180,8 @@ Values Unique(Builder& b, const Args& a) {
   auto [count, moved] = Compact(b, starts, {sorted, position});
   // A group's length: to the next group's start, or to the end.
   Value next = b.Concatenate({b.SliceDim(moved[1], 0, 1, n), b.ConstantInt(DType::kInt64, n, {1})}, 0);
-  Value is_last = b.Compare(b.Add(position, b.One(DType::kInt64, {n})), b.BroadcastInDim(count, {n}, {}), Direction::kGe);
+  Value is_last =
+      b.Compare(b.Add(position, b.One(DType::kInt64, {n})), b.BroadcastInDim(count, {n}, {}), Direction::kGe);
   next = b.Select(is_last, b.ConstantInt(DType::kInt64, n, {n}), next);
   Value counts = b.Subtract(next, moved[1]);
   Value inverse = group;

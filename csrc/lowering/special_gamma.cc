@@ -19,8 +19,9 @@ Value Any(Builder& b, Value mask) {
 
 // Hurwitz's zeta(x, q) by Euler and Maclaurin; negative q that is no whole number wants a whole x, as on CPU.
 Value Zeta(Builder& b, Value x, Value q) {
-  const double kBernoulli[] = {1.0 / 12,         -1.0 / 720,         1.0 / 30240,           -1.0 / 1209600,
-                               1.0 / 47900160.0, -691.0 / 1307674368000.0, 1.0 / 74724249600.0};  // B_2k / (2k)!
+  const double kBernoulli[] = {1.0 / 12,           -1.0 / 720,       1.0 / 30240,
+                               -1.0 / 1209600,     1.0 / 47900160.0, -691.0 / 1307674368000.0,
+                               1.0 / 74724249600.0};  // B_2k / (2k)!
   Value pole = b.And(b.Compare(q, b.Floor(q), Direction::kEq), b.Compare(q, Full(b, q, 0), Direction::kLe));
   Value undefined = b.And(Less(b, q, 0), b.Compare(x, b.Floor(x), Direction::kNe));
   Value at = b.Select(b.Or(pole, undefined), Full(b, q, 10), q);
@@ -35,8 +36,7 @@ Value Zeta(Builder& b, Value x, Value q) {
       [&](const Values& v) -> Values { return {Any(b, b.Compare(v[0], Full(b, v[0], 10), Direction::kLt))}; },
       [&](const Values& v) -> Values {
         Value open = Less(b, v[0], 10);
-        return {b.Select(open, AddC(b, v[0], 1), v[0]),
-                b.Select(open, b.Add(v[1], term(v[0], v[2])), v[1]), v[2]};
+        return {b.Select(open, AddC(b, v[0], 1), v[0]), b.Select(open, b.Add(v[1], term(v[0], v[2])), v[1]), v[2]};
       });
   Value a = s[0];
   Value power = term(a, x);
@@ -89,24 +89,33 @@ Value IncompleteGamma(Builder& b, Value given_a, Value given_x, bool upper) {
     Value n = b.BroadcastTo(b.Convert(s[1], DType::kFloat64), s[2].dims());
     Value term = b.Divide(b.Multiply(s[2], s[5]), b.Add(s[4], n));
     Value sum = b.Add(s[3], term);
-    return {Any(b, b.Compare(term, Mul(b, sum, eps), Direction::kGt)), b.Add(s[1], b.ConstantInt(DType::kInt64, 1)), term,
-            sum, s[4], s[5]};
+    return {Any(b, b.Compare(term, Mul(b, sum, eps), Direction::kGt)),
+            b.Add(s[1], b.ConstantInt(DType::kInt64, 1)),
+            term,
+            sum,
+            s[4],
+            s[5]};
   });
   Value lower = b.Multiply(front, series[3]);
   Value fraction_x = b.Select(low, AddC(b, sa, 2), sx);
   auto away = [&](Value v) { return b.Select(Less(b, b.Abs(v), 1e-300), Full(b, v, 1e-300), v); };
   Value base = AddC(b, b.Subtract(fraction_x, sa), 1);
   Value d0 = b.Divide(Full(b, base, 1), away(base));
-  Values fraction = b.While(
-      {start, count, d0, Full(b, base, 1e300), d0, base, sa}, going, [&](const Values& s) -> Values {
+  Values fraction =
+      b.While({start, count, d0, Full(b, base, 1e300), d0, base, sa}, going, [&](const Values& s) -> Values {
         Value n = b.BroadcastTo(b.Convert(s[1], DType::kFloat64), s[2].dims());
         Value numerator = b.Multiply(n, b.Subtract(s[6], n));
         Value term = b.Add(s[5], Mul(b, n, 2));
         Value d = b.Divide(Full(b, term, 1), away(b.Add(b.Multiply(numerator, s[2]), term)));
         Value c = away(b.Add(term, b.Divide(numerator, s[3])));
         Value step = b.Multiply(c, d);
-        return {Any(b, Greater(b, b.Abs(AddC(b, step, -1)), 1e-15)), b.Add(s[1], b.ConstantInt(DType::kInt64, 1)), d, c,
-                b.Multiply(s[4], step), s[5], s[6]};
+        return {Any(b, Greater(b, b.Abs(AddC(b, step, -1)), 1e-15)),
+                b.Add(s[1], b.ConstantInt(DType::kInt64, 1)),
+                d,
+                c,
+                b.Multiply(s[4], step),
+                s[5],
+                s[6]};
       });
   Value higher = b.Multiply(front, fraction[4]);
   Value y = upper ? b.Select(low, SubFrom(b, 1, lower), higher) : b.Select(low, lower, SubFrom(b, 1, higher));
@@ -154,9 +163,9 @@ Value Ndtri(Builder& b, Value p) {
 }
 
 constexpr OpRow kRows[] = {
-    {"special_zeta", FloatBinary<ZetaOf>},   {"polygamma", Polygamma},
-    {"igamma", FloatBinary<Igamma>},         {"igammac", FloatBinary<Igammac>},
-    {"special_erfcx", FloatUnary<Erfcx>},    {"special_log_ndtr", FloatUnary<LogNdtr>},
+    {"special_zeta", FloatBinary<ZetaOf>}, {"polygamma", Polygamma},
+    {"igamma", FloatBinary<Igamma>},       {"igammac", FloatBinary<Igammac>},
+    {"special_erfcx", FloatUnary<Erfcx>},  {"special_log_ndtr", FloatUnary<LogNdtr>},
     {"special_ndtri", FloatUnary<Ndtri>},
 };
 
@@ -167,7 +176,8 @@ std::span<const OpRow> GammaRows() { return kRows; }
 std::span<const OpRow> SpecialRows() {
   static const std::vector<OpRow> rows = [] {
     std::vector<OpRow> all;
-    for (const auto& part : {BesselRows(), PolynomialRows(), GammaRows()}) all.insert(all.end(), part.begin(), part.end());
+    for (const auto& part : {BesselRows(), PolynomialRows(), GammaRows()})
+      all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
   return rows;

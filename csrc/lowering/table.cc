@@ -10,10 +10,11 @@ namespace torch_tpu {
 const std::vector<OpRow>& AllRows() {
   static const std::vector<OpRow>* rows = [] {
     auto* all = new std::vector<OpRow>;
-    for (auto family : {PointwiseRows(), ActivationRows(), ReductionRows(), ShapeRows(), IndexingRows(), MatmulRows(),
-                        ConvolutionRows(), PoolingRows(), NormalizationRows(), AttentionRows(), LossRows(),
-                        RandomRows(), SortRows(), OptimizerRows(), SpecialRows(), FftRows(), LinalgRows(),
-                        DistanceRows(), CountingRows(), MarginLossRows(), ViewRows()}) {
+    for (auto family :
+         {PointwiseRows(),   ActivationRows(), ReductionRows(),     ShapeRows(),     IndexingRows(), MatmulRows(),
+          ConvolutionRows(), PoolingRows(),    NormalizationRows(), AttentionRows(), LossRows(),     RandomRows(),
+          SortRows(),        OptimizerRows(),  SpecialRows(),       FftRows(),       LinalgRows(),   DistanceRows(),
+          CountingRows(),    MarginLossRows(), GridSamplerRows(),   ViewRows()}) {
       all->insert(all->end(), family.begin(), family.end());
     }
     return all;

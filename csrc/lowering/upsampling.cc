@@ -1,5 +1,5 @@
-// Nearest, linear and cubic upsampling, one dim at a time. Positions and weights are known when the program is made: the scale
-// factors are part of the program.
+// Nearest, linear and cubic upsampling, one dim at a time. Positions and weights are known when the program is made:
+// the scale factors are part of the program.
 #include <cmath>
 
 #include "base/error.h"
@@ -99,7 +99,8 @@ Value TapMatrix(Builder& b, const std::vector<Tap>& taps, int64_t in, DType dtyp
   const Dims dims = {static_cast<int64_t>(taps[0].index.size()), in};
   Value column = b.Iota(DType::kInt64, dims, 1), total;
   for (const Tap& tap : taps) {
-    Value here = b.Compare(column, b.BroadcastInDim(b.ConstantInts(DType::kInt64, tap.index), dims, {0}), Direction::kEq);
+    Value here =
+        b.Compare(column, b.BroadcastInDim(b.ConstantInts(DType::kInt64, tap.index), dims, {0}), Direction::kEq);
     Value weight = b.BroadcastInDim(b.Convert(b.ConstantFloats(DType::kFloat64, tap.weight), dtype), dims, {0});
     Value part = b.Select(here, weight, b.Zero(dtype, dims));
     total = total ? b.Add(total, part) : part;
@@ -155,7 +156,8 @@ Values NearestBackward(Builder& b, const Args& a, bool exact) {
   return {b.Convert(x, grad.dtype())};
 }
 
-std::vector<Tap> SmoothTaps(DType dtype, bool cubic, int64_t in, int64_t out, bool align_corners, std::optional<double> scale) {
+std::vector<Tap> SmoothTaps(DType dtype, bool cubic, int64_t in, int64_t out, bool align_corners,
+                            std::optional<double> scale) {
   if (dtype == DType::kFloat64) {
     return cubic ? CubicTaps<double>(in, out, align_corners, scale) : LinearTaps<double>(in, out, align_corners, scale);
   }
@@ -165,7 +167,8 @@ std::vector<Tap> SmoothTaps(DType dtype, bool cubic, int64_t in, int64_t out, bo
 // self, output_size, align_corners, scales...
 Values SmoothForward(Builder& b, const Args& a, bool cubic) {
   Value self = a.tensor(0);
-  if (!IsFloat(self.dtype())) Fail(Code::kUnimplemented, "upsample: expected a floating point dtype, got ", Name(self.dtype()));
+  if (!IsFloat(self.dtype()))
+    Fail(Code::kUnimplemented, "upsample: expected a floating point dtype, got ", Name(self.dtype()));
   Value x = ToCompute(b, self);
   const Dims& size = a.ints(1);
   const int64_t spatial = static_cast<int64_t>(size.size());

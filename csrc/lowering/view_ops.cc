@@ -18,8 +18,8 @@ Values EmitViewWrite(Builder& b, const Args& a) {
   return {WriteView(b, base, plan, a.tensor_or_absent(1), update)};
 }
 
-// tpu::store(Tensor x, ScalarType dtype, int[] sizes, int[] order) -> Tensor: cast, broadcast to sizes, then transposed so that
-// memory is row-major in `order`.
+// tpu::store(Tensor x, ScalarType dtype, int[] sizes, int[] order) -> Tensor: cast, broadcast to sizes, then transposed
+// so that memory is row-major in `order`.
 Values EmitStore(Builder& b, const Args& a) {
   Value x = Cast(b, a.tensor(0), a.dtype_or(1, a.tensor(0).dtype()));
   return {b.Transpose(b.BroadcastTo(x, a.ints(2)), a.ints(3))};

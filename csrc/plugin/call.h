@@ -28,7 +28,7 @@ inline Struct MakeSized(size_t size) {
 
 // True when the plugin's table reaches this far and the entry is set.
 template <class Function>
-inline bool Has(const Plugin& plugin, Function* PJRT_Api::*function) {
+inline bool Has(const Plugin& plugin, Function* PJRT_Api::* function) {
   const PJRT_Api* api = plugin.api();
   const auto offset = reinterpret_cast<const char*>(&(api->*function)) - reinterpret_cast<const char*>(api);
   return static_cast<size_t>(offset) + sizeof(Function*) <= api->struct_size && api->*function != nullptr;
@@ -37,7 +37,7 @@ inline bool Has(const Plugin& plugin, Function* PJRT_Api::*function) {
 // The plugin's error, to be destroyed by the caller; nullptr on success. Throws kUnimplemented when the plugin lacks
 // `function`.
 template <class Function, class Args>
-inline PJRT_Error* TryCall(const Plugin& plugin, Function* PJRT_Api::*function, Args& args, const char* what) {
+inline PJRT_Error* TryCall(const Plugin& plugin, Function* PJRT_Api::* function, Args& args, const char* what) {
   if (!Has(plugin, function)) [[unlikely]] {
     Fail(Code::kUnimplemented, what, ": plugin ", plugin.name(), " (PJRT API ", plugin.version_string(),
          ") does not offer this call");
@@ -47,7 +47,7 @@ inline PJRT_Error* TryCall(const Plugin& plugin, Function* PJRT_Api::*function, 
 
 // Throws the plugin's error as "<what>: <its text>".
 template <class Function, class Args>
-inline void Call(const Plugin& plugin, Function* PJRT_Api::*function, Args& args, const char* what) {
+inline void Call(const Plugin& plugin, Function* PJRT_Api::* function, Args& args, const char* what) {
   PJRT_Error* error = TryCall(plugin, function, args, what);
   if (error != nullptr) [[unlikely]] {
     plugin.ThrowIfError(error, what);
@@ -56,7 +56,7 @@ inline void Call(const Plugin& plugin, Function* PJRT_Api::*function, Args& args
 
 // For destructors: a failure has nobody to go to, so it is dropped. Does nothing once plugins are abandoned.
 template <class Function, class Args>
-inline void CallQuietly(const Plugin& plugin, Function* PJRT_Api::*function, Args& args) noexcept {
+inline void CallQuietly(const Plugin& plugin, Function* PJRT_Api::* function, Args& args) noexcept {
   if (PluginsAbandoned() || !Has(plugin, function)) return;
   PJRT_Error* error = (plugin.api()->*function)(&args);
   if (error == nullptr) return;

@@ -1,9 +1,10 @@
 // Typed StableHLO builder: every op infers and checks its result type, and appends one line of StableHLO text.
 //
-// Contract: single-threaded, one function ("main") per Builder. A violated check throws Error(kInvalidArgument) whose text is
-// "<stablehlo op>: expected ..., got ...". Operands must come from the same Builder, in the current or an enclosing region.
-// Elementwise ops want equal dims and dtypes: the builder never broadcasts or converts silently. See lowering/math.h for the
-// PyTorch-flavoured layer on top.
+// Contract: single-threaded, one function ("main") per Builder. A violated check throws Error(kInvalidArgument) whose
+// text is
+// "<stablehlo op>: expected ..., got ...". Operands must come from the same Builder, in the current or an enclosing
+// region. Elementwise ops want equal dims and dtypes: the builder never broadcasts or converts silently. See
+// lowering/math.h for the PyTorch-flavoured layer on top.
 #pragma once
 
 #include <complex>
@@ -80,11 +81,11 @@ class Builder {
   std::string Finish(const Values& results);
 
   // --- constants
-  Value Constant(DType dtype, double value, const Dims& dims = {});     // splat; inf and nan allowed; rounds to dtype
-  Value ConstantInt(DType dtype, int64_t value, const Dims& dims = {}); // splat, exact; bool and ints; floats convert
+  Value Constant(DType dtype, double value, const Dims& dims = {});      // splat; inf and nan allowed; rounds to dtype
+  Value ConstantInt(DType dtype, int64_t value, const Dims& dims = {});  // splat, exact; bool and ints; floats convert
   Value ConstantComplex(DType dtype, std::complex<double> value, const Dims& dims = {});
-  Value ConstantInts(DType dtype, const std::vector<int64_t>& values);     // 1-d
-  Value ConstantFloats(DType dtype, const std::vector<double>& values);    // 1-d
+  Value ConstantInts(DType dtype, const std::vector<int64_t>& values);   // 1-d
+  Value ConstantFloats(DType dtype, const std::vector<double>& values);  // 1-d
   Value Zero(DType dtype, const Dims& dims = {});
   Value One(DType dtype, const Dims& dims = {});
   Value MinOf(DType dtype, const Dims& dims = {});  // -inf, lowest integer, false
@@ -122,9 +123,9 @@ class Builder {
   // --- elementwise, two operands
   Value Add(Value a, Value b);  // on bool: or
   Value Subtract(Value a, Value b);
-  Value Multiply(Value a, Value b);  // on bool: and
-  Value Divide(Value a, Value b);    // integers truncate
-  Value Remainder(Value a, Value b); // sign of the dividend
+  Value Multiply(Value a, Value b);   // on bool: and
+  Value Divide(Value a, Value b);     // integers truncate
+  Value Remainder(Value a, Value b);  // sign of the dividend
   Value Maximum(Value a, Value b);
   Value Minimum(Value a, Value b);
   Value Power(Value a, Value b);
@@ -142,8 +143,8 @@ class Builder {
   // --- elementwise, others
   Value Select(Value condition, Value on_true, Value on_false);  // condition: same dims or 0-d
   Value Clamp(Value low, Value x, Value high);                   // low, high: same dims or 0-d
-  // StableHLO's convert, with no result that depends on the plugin: float to integer saturates as on XLA (callers that need
-  // PyTorch's rule use lowering/math.h), anything to bool is x != 0. The same dtype returns x itself.
+  // StableHLO's convert, with no result that depends on the plugin: float to integer saturates as on XLA (callers that
+  // need PyTorch's rule use lowering/math.h), anything to bool is x != 0. The same dtype returns x itself.
   Value Convert(Value x, DType dtype);
   Value BitcastConvert(Value x, DType dtype);  // sizes may differ: adds or removes a minor dim as StableHLO says
 
@@ -157,20 +158,22 @@ class Builder {
   Value Slice(Value x, const Dims& start, const Dims& limit, const Dims& strides = {});
   // Slice of one dim.
   Value SliceDim(Value x, int64_t dim, int64_t start, int64_t limit, int64_t stride = 1);
-  Value DynamicSlice(Value x, const Values& starts, const Dims& sizes);          // starts: 0-d integers, one per dim
+  Value DynamicSlice(Value x, const Values& starts, const Dims& sizes);  // starts: 0-d integers, one per dim
   Value DynamicUpdateSlice(Value x, Value update, const Values& starts);
-  Value Pad(Value x, Value pad_value, const Dims& low, const Dims& high, const Dims& interior = {});  // low, high may be < 0
+  Value Pad(Value x, Value pad_value, const Dims& low, const Dims& high,
+            const Dims& interior = {});  // low, high may be < 0
   Value Concatenate(const Values& xs, int64_t dim);
   Value Gather(Value x, Value indices, const GatherDims& dims, const Dims& slice_sizes, bool sorted = false);
   // body(old, update) -> new. One operand form.
-  Value Scatter(Value x, Value indices, Value updates, const ScatterDims& dims, const Body& body,
-                bool sorted = false, bool unique = false);
+  Value Scatter(Value x, Value indices, Value updates, const ScatterDims& dims, const Body& body, bool sorted = false,
+                bool unique = false);
   Values ScatterMany(const Values& xs, Value indices, const Values& updates, const ScatterDims& dims, const Body& body,
                      bool sorted = false, bool unique = false);
 
   // --- reductions
   enum class Reducer : uint8_t { kAdd, kMul, kMax, kMin, kAnd, kOr };
-  // Over `dims`, with the reducer's own neutral element. kMax and kMin on floats: whatever the plugin does with NaN (see math.h).
+  // Over `dims`, with the reducer's own neutral element. kMax and kMin on floats: whatever the plugin does with NaN
+  // (see math.h).
   Value Reduce(Value x, Reducer reducer, const Dims& dims);
   // General: body gets accumulators then elements, one of each per operand, all 0-d.
   Values ReduceMany(const Values& xs, const Values& inits, const Dims& dims, const Body& body);

@@ -61,13 +61,14 @@ Value Builder::ReduceScatter(Value x, Reducer reducer, int64_t dim, const Groups
   ExpectDims(kOp, "dims", {dim}, x.rank());
   TensorType type = x.type();
   const int64_t parts = static_cast<int64_t>(groups[0].size());
-  Check(type.dims[dim] % parts == 0, kOp, ": expected a multiple of ", parts, " in dim ", dim, ", got ", type.ToString());
+  Check(type.dims[dim] % parts == 0, kOp, ": expected a multiple of ", parts, " in dim ", dim, ", got ",
+        type.ToString());
   type.dims[dim] /= parts;
   const TensorType scalar{x.dtype(), {}};
   const std::string region = impl_->TypedRegion(kOp, {scalar, scalar}, true, BodyOf(*this, reducer), {scalar});
-  return impl_->EmitMany(
-      kOp, {x}, {type},
-      Cat("scatter_dimension = ", dim, " : i64, ", GroupText(groups), ChannelText(channel_id, true)), {region})[0];
+  return impl_->EmitMany(kOp, {x}, {type},
+                         Cat("scatter_dimension = ", dim, " : i64, ", GroupText(groups), ChannelText(channel_id, true)),
+                         {region})[0];
 }
 
 Value Builder::AllToAll(Value x, int64_t split_dim, int64_t concat_dim, int64_t split_count, const Groups& groups,
@@ -84,10 +85,10 @@ Value Builder::AllToAll(Value x, int64_t split_dim, int64_t concat_dim, int64_t 
         ", got ", type.ToString());
   type.dims[split_dim] /= split_count;
   type.dims[concat_dim] *= split_count;
-  return impl_->Emit(kOp, {x}, type,
-                     Cat("split_dimension = ", split_dim, " : i64, concat_dimension = ", concat_dim,
-                         " : i64, split_count = ", split_count, " : i64, ", GroupText(groups),
-                         ChannelText(channel_id, false)));
+  return impl_->Emit(
+      kOp, {x}, type,
+      Cat("split_dimension = ", split_dim, " : i64, concat_dimension = ", concat_dim,
+          " : i64, split_count = ", split_count, " : i64, ", GroupText(groups), ChannelText(channel_id, false)));
 }
 
 Value Builder::CollectivePermute(Value x, const std::vector<std::pair<int64_t, int64_t>>& pairs, int64_t channel_id) {

@@ -14,7 +14,8 @@ Values Builder::Sort(const Values& xs, int64_t dim, bool stable, const Body& les
     arguments.insert(arguments.end(), 2, TensorType{x.dtype(), {}});
   }
   const std::string region = impl_->TypedRegion("sort", arguments, true, less, {{DType::kBool, {}}});
-  return impl_->EmitMany("sort", xs, TypesOf(xs), Cat("dimension = ", dim, " : i64, is_stable = ", Bool(stable)), {region});
+  return impl_->EmitMany("sort", xs, TypesOf(xs), Cat("dimension = ", dim, " : i64, is_stable = ", Bool(stable)),
+                         {region});
 }
 
 Values Builder::While(const Values& init, const Body& condition, const Body& body) {
@@ -56,8 +57,8 @@ std::pair<Value, Value> Builder::RngBitGenerator(Value state, RngAlgorithm algor
   Check(IsInteger(bits.dtype), kOp, ": expected bits of an integer type, got ", bits.ToString());
   ExpectSizes(kOp, bits.dims);
   const std::string_view name = algorithm == RngAlgorithm::kPhilox ? "PHILOX" : "THREE_FRY";
-  const Values results = impl_->EmitMany(kOp, {state}, {state.type(), bits},
-                                         Cat("rng_algorithm = #stablehlo<rng_algorithm ", name, ">"));
+  const Values results =
+      impl_->EmitMany(kOp, {state}, {state.type(), bits}, Cat("rng_algorithm = #stablehlo<rng_algorithm ", name, ">"));
   return {results[0], results[1]};
 }
 

@@ -8,38 +8,47 @@ TEST(BuilderControl, Sort) {
     return [&b](const Values& v) { return Values{b.Compare(v[0], v[1], Direction::kLt)}; };
   };
   RunCases({
-      {"one", {F32({2, 3}, {3, 1, 2, 6, 5, 4})},
-       [&](Builder& b, const Values& v) { return b.Sort(v, 1, true, less(b)); }, {F32({2, 3}, {1, 2, 3, 4, 5, 6})}},
-      {"stable with indices", {I32({4}, {2, 1, 2, 1})},
+      {"one",
+       {F32({2, 3}, {3, 1, 2, 6, 5, 4})},
+       [&](Builder& b, const Values& v) { return b.Sort(v, 1, true, less(b)); },
+       {F32({2, 3}, {1, 2, 3, 4, 5, 6})}},
+      {"stable with indices",
+       {I32({4}, {2, 1, 2, 1})},
        [&](Builder& b, const Values& v) { return b.Sort({v[0], b.Iota(DType::kInt64, {4}, 0)}, 0, true, less(b)); },
        {I32({4}, {1, 1, 2, 2}), I64({4}, {1, 3, 0, 2})}},
-      {"nothing", {F32({0}, {})}, [&](Builder& b, const Values& v) { return b.Sort(v, 0, false, less(b)); }, {F32({0}, {})}},
+      {"nothing",
+       {F32({0}, {})},
+       [&](Builder& b, const Values& v) { return b.Sort(v, 0, false, less(b)); },
+       {F32({0}, {})}},
   });
 }
 
 TEST(BuilderControl, Flow) {
   RunCases({
-      {"while sees enclosing values", {I32({}, {0}), F32({2}, {1, 2})},
+      {"while sees enclosing values",
+       {I32({}, {0}), F32({2}, {1, 2})},
        [](Builder& b, const Values& v) {
          const Value end = b.ConstantInt(DType::kInt32, 5);
-         return b.While({v[0], b.Zero(DType::kFloat32, {2})},
-                        [&](const Values& s) { return Values{b.Compare(s[0], end, Direction::kLt)}; },
-                        [&](const Values& s) {
-                          return Values{b.Add(s[0], b.ConstantInt(DType::kInt32, 1)), b.Add(s[1], v[1])};
-                        });
+         return b.While(
+             {v[0], b.Zero(DType::kFloat32, {2})},
+             [&](const Values& s) { return Values{b.Compare(s[0], end, Direction::kLt)}; },
+             [&](const Values& s) { return Values{b.Add(s[0], b.ConstantInt(DType::kInt32, 1)), b.Add(s[1], v[1])}; });
        },
        {I32({}, {5}), F32({2}, {5, 10})}},
-      {"nested while and reduce", {F32({3}, {1, 2, 3})},
+      {"nested while and reduce",
+       {F32({3}, {1, 2, 3})},
        [](Builder& b, const Values& v) {
-         return b.While({b.Zero(DType::kInt32), v[0]},
-                        [&](const Values& s) { return Values{b.Compare(s[0], b.ConstantInt(DType::kInt32, 2), Direction::kLt)}; },
-                        [&](const Values& s) {
-                          const Value sum = b.Reduce(s[1], Builder::Reducer::kAdd, {0});
-                          return Values{b.Add(s[0], b.One(DType::kInt32)), b.Add(s[1], b.BroadcastTo(sum, {3}))};
-                        });
+         return b.While(
+             {b.Zero(DType::kInt32), v[0]},
+             [&](const Values& s) { return Values{b.Compare(s[0], b.ConstantInt(DType::kInt32, 2), Direction::kLt)}; },
+             [&](const Values& s) {
+               const Value sum = b.Reduce(s[1], Builder::Reducer::kAdd, {0});
+               return Values{b.Add(s[0], b.One(DType::kInt32)), b.Add(s[1], b.BroadcastTo(sum, {3}))};
+             });
        },
        {I32({}, {2}), F32({3}, {31, 32, 33})}},
-      {"if", {Bools({2}, {1, 0}), F32({}, {3})},
+      {"if",
+       {Bools({2}, {1, 0}), F32({}, {3})},
        [](Builder& b, const Values& v) {
          Values out;
          for (int64_t i = 0; i < 2; ++i) {
@@ -49,13 +58,16 @@ TEST(BuilderControl, Flow) {
          return out;
        },
        {F32({}, {-3}), F32({}, {3})}},
-      {"case clamps to the last", {I32({}, {9}), F32({}, {3})},
+      {"case clamps to the last",
+       {I32({}, {9}), F32({}, {3})},
        [](Builder& b, const Values& v) {
          return b.Case(v[0], {[&] { return Values{v[1], v[1]}; }, [&] { return Values{b.Negate(v[1]), v[1]}; }});
        },
        {F32({}, {-3}), F32({}, {3})}},
-      {"barrier", {F32({}, {3}), I32({1}, {4})},
-       [](Builder& b, const Values& v) { return b.OptimizationBarrier(v); }, {F32({}, {3}), I32({1}, {4})}},
+      {"barrier",
+       {F32({}, {3}), I32({1}, {4})},
+       [](Builder& b, const Values& v) { return b.OptimizationBarrier(v); },
+       {F32({}, {3}), I32({1}, {4})}},
   });
 }
 
@@ -95,17 +107,24 @@ TEST(BuilderControl, CustomCallIsAcceptedAsTypedCall) {
 // With one replica a collective moves nothing, but its text goes through the whole compiler.
 TEST(BuilderCollectives, OneReplica) {
   const Builder::Groups self = {{0}};
-  RunCases({{"all", {F32({2}, {1, 2})},
-             [&](Builder& b, const Values& v) {
-               return Values{b.AllReduce(v[0], Builder::Reducer::kAdd, self), b.AllReduce(v[0], Builder::Reducer::kMax, self, 1),
-                             b.AllGather(v[0], 0, self), b.AllGather(v[0], 0, self, 2),
-                             b.ReduceScatter(v[0], Builder::Reducer::kAdd, 0, self),
-                             b.ReduceScatter(v[0], Builder::Reducer::kAdd, 0, self, 3), b.AllToAll(v[0], 0, 0, 1, self),
-                             b.AllToAll(v[0], 0, 0, 1, self, 4), b.CollectivePermute(v[0], {{0, 0}}),
-                             b.CollectivePermute(v[0], {{0, 0}}, 5), b.Convert(b.ReplicaId(), DType::kInt32)};
-             },
-             {F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}),
-              F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), I32({}, {0})}}});
+  RunCases(
+      {{"all",
+        {F32({2}, {1, 2})},
+        [&](Builder& b, const Values& v) {
+          return Values{b.AllReduce(v[0], Builder::Reducer::kAdd, self),
+                        b.AllReduce(v[0], Builder::Reducer::kMax, self, 1),
+                        b.AllGather(v[0], 0, self),
+                        b.AllGather(v[0], 0, self, 2),
+                        b.ReduceScatter(v[0], Builder::Reducer::kAdd, 0, self),
+                        b.ReduceScatter(v[0], Builder::Reducer::kAdd, 0, self, 3),
+                        b.AllToAll(v[0], 0, 0, 1, self),
+                        b.AllToAll(v[0], 0, 0, 1, self, 4),
+                        b.CollectivePermute(v[0], {{0, 0}}),
+                        b.CollectivePermute(v[0], {{0, 0}}, 5),
+                        b.Convert(b.ReplicaId(), DType::kInt32)};
+        },
+        {F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}),
+         F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), F32({2}, {1, 2}), I32({}, {0})}}});
 }
 
 TEST(BuilderCollectives, TwoReplicasCompile) {
@@ -139,7 +158,8 @@ TEST(BuilderControl, Refusals) {
        [=](Builder& b) {
          b.While({b.Parameter(p)}, same, [&](const Values&) { return Values{b.One(DType::kFloat32)}; });
        }},
-      {"if: expected a 0-d bool, got tensor<f32>", [=](Builder& b) { b.If(b.Parameter(s), [] { return Values{}; }, {}); }},
+      {"if: expected a 0-d bool, got tensor<f32>",
+       [=](Builder& b) { b.If(b.Parameter(s), [] { return Values{}; }, {}); }},
       {"if: expected a region that returns (tensor<f32>), got ()",
        [=](Builder& b) {
          b.If(b.Parameter(p), [&] { return Values{b.One(DType::kFloat32)}; }, [] { return Values{}; });
@@ -148,8 +168,9 @@ TEST(BuilderControl, Refusals) {
        [=](Builder& b) {
          Value inner;
          const Value predicate = b.Parameter(p);
-         b.If(predicate, [&] { return Values{b.One(DType::kFloat32), inner = b.Negate(b.One(DType::kFloat32))}; },
-              [&] { return Values{b.One(DType::kFloat32), b.Negate(inner)}; });
+         b.If(
+             predicate, [&] { return Values{b.One(DType::kFloat32), inner = b.Negate(b.One(DType::kFloat32))}; },
+             [&] { return Values{b.One(DType::kFloat32), b.Negate(inner)}; });
        }},
       {"case: expected a 0-d i32, got tensor<f32>", [=](Builder& b) { b.Case(b.Parameter(s), {}); }},
       {"case: expected at least one branch, got none", [=](Builder& b) { b.Case(b.Parameter(i), {}); }},

@@ -70,8 +70,10 @@ Value Builder::Imag(Value x) {
 Value Builder::ReducePrecision(Value x, int exponent_bits, int mantissa_bits) {
   impl_->Use("reduce_precision", {x});
   impl_->ExpectKind("reduce_precision", x, kFloatKind);
-  Check(exponent_bits >= 1 && mantissa_bits >= 0, "reduce_precision: expected exponent bits of 1 or more and mantissa bits "
-        "of 0 or more, got ", exponent_bits, " and ", mantissa_bits);
+  Check(exponent_bits >= 1 && mantissa_bits >= 0,
+        "reduce_precision: expected exponent bits of 1 or more and mantissa bits "
+        "of 0 or more, got ",
+        exponent_bits, " and ", mantissa_bits);
   return impl_->Emit("reduce_precision", {x}, x.type(),
                      Cat("exponent_bits = ", exponent_bits, " : i32, mantissa_bits = ", mantissa_bits, " : i32"));
 }
@@ -108,12 +110,18 @@ namespace {
 
 std::string_view DirectionName(Direction direction) {
   switch (direction) {
-    case Direction::kEq: return "EQ";
-    case Direction::kNe: return "NE";
-    case Direction::kLt: return "LT";
-    case Direction::kLe: return "LE";
-    case Direction::kGt: return "GT";
-    case Direction::kGe: return "GE";
+    case Direction::kEq:
+      return "EQ";
+    case Direction::kNe:
+      return "NE";
+    case Direction::kLt:
+      return "LT";
+    case Direction::kLe:
+      return "LE";
+    case Direction::kGt:
+      return "GT";
+    case Direction::kGe:
+      return "GE";
   }
   return "";
 }
@@ -130,9 +138,9 @@ Value Builder::Compare(Value a, Value b, Direction direction) {
   impl_->ExpectSameType("compare", a, b);
   const bool equality = direction == Direction::kEq || direction == Direction::kNe;
   impl_->ExpectKind("compare", a, equality ? kAllKinds : kRealKinds);
-  const std::string_view type = IsSignedInt(a.dtype())                            ? "SIGNED"
+  const std::string_view type = IsSignedInt(a.dtype())                          ? "SIGNED"
                                 : IsUnsignedInt(a.dtype()) || IsBool(a.dtype()) ? "UNSIGNED"
-                                                                                  : "FLOAT";
+                                                                                : "FLOAT";
   return impl_->Emit("compare", {a, b}, {DType::kBool, a.dims()}, CompareAttributes(direction, type));
 }
 
@@ -158,9 +166,8 @@ Value Builder::Clamp(Value low, Value x, Value high) {
   impl_->Use("clamp", {low, x, high});
   impl_->ExpectKind("clamp", x, kRealKinds);
   for (const Value& bound : {low, high}) {
-    Check(bound.dtype() == x.dtype() && (bound.rank() == 0 || bound.dims() == x.dims()),
-          "clamp: expected bounds of ", Name(x.dtype()), " with dims [] or ", ToString(x.dims()), ", got ",
-          bound.type().ToString());
+    Check(bound.dtype() == x.dtype() && (bound.rank() == 0 || bound.dims() == x.dims()), "clamp: expected bounds of ",
+          Name(x.dtype()), " with dims [] or ", ToString(x.dims()), ", got ", bound.type().ToString());
   }
   // The op wants both bounds 0-d or both full.
   if (low.rank() != high.rank()) {

@@ -12,13 +12,17 @@ using UnaryFn = Value (Builder::*)(Value);
 using BinaryFn = Value (Builder::*)(Value, Value);
 
 Case One(std::string name, UnaryFn fn, Array x, Array expected) {
-  return {std::move(name), {std::move(x)}, [fn](Builder& b, const Values& v) { return Values{(b.*fn)(v[0])}; },
+  return {std::move(name),
+          {std::move(x)},
+          [fn](Builder& b, const Values& v) { return Values{(b.*fn)(v[0])}; },
           {std::move(expected)}};
 }
 
 Case Two(std::string name, BinaryFn fn, Array x, Array y, Array expected) {
-  return {std::move(name), {std::move(x), std::move(y)},
-          [fn](Builder& b, const Values& v) { return Values{(b.*fn)(v[0], v[1])}; }, {std::move(expected)}};
+  return {std::move(name),
+          {std::move(x), std::move(y)},
+          [fn](Builder& b, const Values& v) { return Values{(b.*fn)(v[0], v[1])}; },
+          {std::move(expected)}};
 }
 
 TEST(BuilderElementwise, OneOperand) {
@@ -56,15 +60,18 @@ TEST(BuilderElementwise, OneOperand) {
       One("imag", &Builder::Imag, C64({1}, {3, 4}), F32({1}, {4})),
       One("imag of float", &Builder::Imag, F32({1}, {3}), F32({1}, {0})),
       One("empty", &Builder::Exp, F32({0, 3}, {}), F32({0, 3}, {})),
-      {"reduce_precision", {F32({1}, {1.001})},
-       [](Builder& b, const Values& v) { return Values{b.ReducePrecision(v[0], 8, 7)}; }, {F32({1}, {1})}},
+      {"reduce_precision",
+       {F32({1}, {1.001})},
+       [](Builder& b, const Values& v) { return Values{b.ReducePrecision(v[0], 8, 7)}; },
+       {F32({1}, {1})}},
   });
 }
 
 TEST(BuilderElementwise, TwoOperands) {
   RunCases({
       Two("add", &Builder::Add, F32({2}, {1, 2}), F32({2}, {3, -2}), F32({2}, {4, 0})),
-      Two("add wraps", &Builder::Add, Of(DType::kInt8, {1}, {127}), Of(DType::kInt8, {1}, {1}), Of(DType::kInt8, {1}, {-128})),
+      Two("add wraps", &Builder::Add, Of(DType::kInt8, {1}, {127}), Of(DType::kInt8, {1}, {1}),
+          Of(DType::kInt8, {1}, {-128})),
       Two("add bool is or", &Builder::Add, Bools({3}, {1, 1, 0}), Bools({3}, {1, 0, 0}), Bools({3}, {1, 1, 0})),
       Two("subtract", &Builder::Subtract, F32({2}, {1, 2}), F32({2}, {3, -2}), F32({2}, {-2, 4})),
       Two("multiply", &Builder::Multiply, F32({2}, {1, 2}), F32({2}, {3, -2}), F32({2}, {3, -4})),
@@ -94,7 +101,8 @@ TEST(BuilderElementwise, Comparisons) {
   const auto compare = [](std::string name, Direction direction, Array x, Array y, std::vector<double> expected,
                           bool total = false) {
     const Dims dims = x.type.dims;
-    return Case{std::move(name), {std::move(x), std::move(y)},
+    return Case{std::move(name),
+                {std::move(x), std::move(y)},
                 [direction, total](Builder& b, const Values& v) {
                   return Values{total ? b.CompareTotalOrder(v[0], v[1], direction) : b.Compare(v[0], v[1], direction)};
                 },
@@ -113,27 +121,37 @@ TEST(BuilderElementwise, Comparisons) {
       compare("unsigned", Direction::kGt, Of(u8, {1}, {255}), Of(u8, {1}, {1}), {1}),
       compare("bool", Direction::kLt, Bools({2}, {0, 1}), Bools({2}, {1, 1}), {1, 0}),
       compare("complex", Direction::kEq, C64({2}, {1, 2, 1, 2}), C64({2}, {1, 2, 1, 3}), {1, 0}),
-      compare("total order", Direction::kLt, F32({3}, {-0.0, kInf, -kInf}), F32({3}, {0.0, kNan, -kNan}), {1, 1, 0}, true),
+      compare("total order", Direction::kLt, F32({3}, {-0.0, kInf, -kInf}), F32({3}, {0.0, kNan, -kNan}), {1, 1, 0},
+              true),
   });
 }
 
 Case Cast(std::string name, DType dtype, Array x, Array expected) {
-  return {std::move(name), {std::move(x)},
-          [dtype](Builder& b, const Values& v) { return Values{b.Convert(v[0], dtype)}; }, {std::move(expected)}};
+  return {std::move(name),
+          {std::move(x)},
+          [dtype](Builder& b, const Values& v) { return Values{b.Convert(v[0], dtype)}; },
+          {std::move(expected)}};
 }
 
 Case Bits(std::string name, DType dtype, Array x, Array expected) {
-  return {std::move(name), {std::move(x)},
-          [dtype](Builder& b, const Values& v) { return Values{b.BitcastConvert(v[0], dtype)}; }, {std::move(expected)}};
+  return {std::move(name),
+          {std::move(x)},
+          [dtype](Builder& b, const Values& v) { return Values{b.BitcastConvert(v[0], dtype)}; },
+          {std::move(expected)}};
 }
 
 TEST(BuilderElementwise, SelectClampConvert) {
   RunCases({
-      {"select", {Bools({2}, {1, 0}), F32({2}, {1, 2}), F32({2}, {3, 4})},
-       [](Builder& b, const Values& v) { return Values{b.Select(v[0], v[1], v[2])}; }, {F32({2}, {1, 4})}},
-      {"select scalar", {Bools({}, {0}), F32({2}, {1, 2}), F32({2}, {3, 4})},
-       [](Builder& b, const Values& v) { return Values{b.Select(v[0], v[1], v[2])}; }, {F32({2}, {3, 4})}},
-      {"clamp", {F32({3}, {-5, 0.5, 5})},
+      {"select",
+       {Bools({2}, {1, 0}), F32({2}, {1, 2}), F32({2}, {3, 4})},
+       [](Builder& b, const Values& v) { return Values{b.Select(v[0], v[1], v[2])}; },
+       {F32({2}, {1, 4})}},
+      {"select scalar",
+       {Bools({}, {0}), F32({2}, {1, 2}), F32({2}, {3, 4})},
+       [](Builder& b, const Values& v) { return Values{b.Select(v[0], v[1], v[2])}; },
+       {F32({2}, {3, 4})}},
+      {"clamp",
+       {F32({3}, {-5, 0.5, 5})},
        [](Builder& b, const Values& v) {
          return Values{b.Clamp(b.Zero(DType::kFloat32), v[0], b.One(DType::kFloat32)),
                        b.Clamp(b.Zero(DType::kFloat32, {3}), v[0], b.One(DType::kFloat32))};
@@ -157,8 +175,10 @@ TEST(BuilderElementwise, SelectClampConvert) {
       Bits("float to complex", DType::kComplex64, F32({2, 2}, {1, 2, 3, 4}), C64({2}, {1, 2, 3, 4})),
       Bits("complex to int64", DType::kInt64, C64({1}, {0, 1}), I64({1}, {0x3F80000000000000})),
       Bits("complex to bytes", DType::kUInt8, C64({1}, {1, 0}), Of(DType::kUInt8, {1, 8}, {0, 0, 128, 63, 0, 0, 0, 0})),
-      Bits("bytes to complex", DType::kComplex64, Of(DType::kUInt8, {1, 8}, {0, 0, 128, 63, 0, 0, 0, 64}), C64({1}, {1, 2})),
-      {"float8 and halves through f32", {F32({3}, {1.1, -448, 0.3})},
+      Bits("bytes to complex", DType::kComplex64, Of(DType::kUInt8, {1, 8}, {0, 0, 128, 63, 0, 0, 0, 64}),
+           C64({1}, {1, 2})),
+      {"float8 and halves through f32",
+       {F32({3}, {1.1, -448, 0.3})},
        [](Builder& b, const Values& v) {
          Values out;
          for (DType d : {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN, DType::kFloat8E5M2}) {
@@ -197,7 +217,8 @@ TEST(BuilderElementwise, Refusals) {
       {"add: expected a value, got an absent one", [=](Builder& b) { b.Add(b.Parameter(f), Value()); }},
       {"exponential: expected float or complex, got tensor<2xi32>", [=](Builder& b) { b.Exp(b.Parameter(i)); }},
       {"not: expected bool or integer, got tensor<2xf32>", [=](Builder& b) { b.Not(b.Parameter(f)); }},
-      {"sign: expected signed integer, float or complex, got tensor<2xi1>", [=](Builder& b) { b.Sign(b.Parameter(p)); }},
+      {"sign: expected signed integer, float or complex, got tensor<2xi1>",
+       [=](Builder& b) { b.Sign(b.Parameter(p)); }},
       {"subtract: expected integer, float or complex, got tensor<2xi1>",
        [=](Builder& b) { b.Subtract(b.Parameter(p), b.Parameter(p)); }},
       {"maximum: expected bool, integer or float, got tensor<2xcomplex<f32>>",

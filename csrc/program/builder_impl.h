@@ -32,8 +32,8 @@ uint32_t KindOf(DType dtype);
 std::string KindNames(uint32_t kinds);  // "a float or complex"
 
 struct Builder::Impl {
-  // The text of one region. Values of an enclosing scope may be used unless `isolated`: XLA's computations for reduce, sort and
-  // scatter are functions of their arguments alone.
+  // The text of one region. Values of an enclosing scope may be used unless `isolated`: XLA's computations for reduce,
+  // sort and scatter are functions of their arguments alone.
   struct Scope {
     int64_t serial = 0;
     bool isolated = false;
@@ -53,8 +53,8 @@ struct Builder::Impl {
   std::string Region(std::string_view op, const std::vector<TensorType>& arguments, bool isolated, const Body& body,
                      std::vector<TensorType>* results);
   // A region whose results must have the types `expected`.
-  std::string TypedRegion(std::string_view op, const std::vector<TensorType>& arguments, bool isolated, const Body& body,
-                          const std::vector<TensorType>& expected);
+  std::string TypedRegion(std::string_view op, const std::vector<TensorType>& arguments, bool isolated,
+                          const Body& body, const std::vector<TensorType>& expected);
   // A constant whose literal ("dense<...>") is given; one per scope and literal.
   Value Literal(const TensorType& type, const std::string& dense);
 
@@ -66,8 +66,9 @@ struct Builder::Impl {
   Value NewValue(TensorType type, int64_t scope);
 
   std::vector<Scope> scopes;
-  std::vector<std::shared_ptr<const TensorType>> types;  // by value id; keeps addresses unique, so they identify the builder
-  std::vector<int64_t> scope_of;                         // by value id
+  std::vector<std::shared_ptr<const TensorType>>
+      types;                      // by value id; keeps addresses unique, so they identify the builder
+  std::vector<int64_t> scope_of;  // by value id
   std::vector<Value> parameters;
   std::map<int64_t, int64_t> aliases;  // parameter -> result
   int64_t next_scope = 0;
@@ -82,12 +83,12 @@ std::string ToString(const std::vector<TensorType>& types);  // "(tensor<f32>, t
 std::vector<TensorType> TypesOf(const Values& values);
 
 // --- spelling
-std::string Brackets(const Dims& dims);                   // "[1, 2]"
-std::string Array(const Dims& dims);                      // "array<i64: 1, 2>"
-std::string Array(const std::vector<bool>& flags);        // "array<i1: true, false>"
-std::string Pairs(const Dims& first, const Dims& second); // "dense<[[0, 1]]> : tensor<1x2xi64>"
+std::string Brackets(const Dims& dims);                    // "[1, 2]"
+std::string Array(const Dims& dims);                       // "array<i64: 1, 2>"
+std::string Array(const std::vector<bool>& flags);         // "array<i1: true, false>"
+std::string Pairs(const Dims& first, const Dims& second);  // "dense<[[0, 1]]> : tensor<1x2xi64>"
 std::string Bool(bool value);
-std::string FloatBits(DType dtype, double value);         // "0x7FC00000", rounded to nearest even
+std::string FloatBits(DType dtype, double value);  // "0x7FC00000", rounded to nearest even
 
 // --- checks
 bool Contains(const Dims& dims, int64_t dim);

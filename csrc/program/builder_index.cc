@@ -14,7 +14,8 @@ Dims IndexBatch(std::string_view op, const Value& indices, int64_t index_vector_
   return index_vector_dim == indices.rank() ? indices.dims() : Without(indices.dims(), {index_vector_dim});
 }
 
-void ExpectIndexMap(std::string_view op, const Value& indices, int64_t index_vector_dim, const Dims& map, int64_t rank) {
+void ExpectIndexMap(std::string_view op, const Value& indices, int64_t index_vector_dim, const Dims& map,
+                    int64_t rank) {
   const int64_t length = index_vector_dim == indices.rank() ? 1 : indices.dims()[index_vector_dim];
   Check(static_cast<int64_t>(map.size()) == length, op, ": expected an index map of ", length, " dims, got ",
         ToString(map));
@@ -67,7 +68,8 @@ Value Builder::Gather(Value x, Value indices, const GatherDims& dims, const Dims
     Check(slice_sizes[i] >= 0 && slice_sizes[i] <= x.dims()[i], kOp, ": expected slice sizes within ",
           ToString(x.dims()), ", got ", ToString(slice_sizes));
     Check(slice_sizes[i] <= 1 || !Contains(dropped, static_cast<int64_t>(i)), kOp,
-          ": expected slice size 1 in collapsed and batching dims ", ToString(dropped), ", got ", ToString(slice_sizes));
+          ": expected slice size 1 in collapsed and batching dims ", ToString(dropped), ", got ",
+          ToString(slice_sizes));
   }
   const Dims window = Without(slice_sizes, dropped);
   ExpectCount(kOp, "offset dims", window.size(), dims.offset_dims.size());
@@ -111,8 +113,8 @@ Values Builder::ScatterMany(const Values& xs, Value indices, const Values& updat
     Check(xs[i].dims() == x.dims(), kOp, ": expected operands of equal dims, got ", ToString(x.dims()), " and ",
           ToString(xs[i].dims()));
     const Value& update = updates[i];
-    bool fits = update.dtype() == xs[i].dtype() && update.dims().size() == full.size() &&
-                update.dims() == updates[0].dims();
+    bool fits =
+        update.dtype() == xs[i].dtype() && update.dims().size() == full.size() && update.dims() == updates[0].dims();
     for (size_t d = 0; fits && d < full.size(); ++d) {
       fits = Contains(dims.update_window_dims, static_cast<int64_t>(d)) ? update.dims()[d] <= full[d]
                                                                         : update.dims()[d] == full[d];

@@ -61,7 +61,8 @@ ConvWindow Filled(const ConvWindow& window, size_t rank) {
   for (Dims* dims : {&full.strides, &full.lhs_dilation, &full.rhs_dilation}) {
     if (dims->empty()) dims->assign(rank, 1);
     ExpectCount(kConv, "strides and dilations", rank, dims->size());
-    for (int64_t size : *dims) Check(size > 0, kConv, ": expected strides and dilations of 1 or more, got ", ToString(*dims));
+    for (int64_t size : *dims)
+      Check(size > 0, kConv, ": expected strides and dilations of 1 or more, got ", ToString(*dims));
   }
   for (Dims* dims : {&full.pad_low, &full.pad_high}) {
     if (dims->empty()) dims->assign(rank, 0);
@@ -160,8 +161,8 @@ Value Builder::TriangularSolve(Value a, Value b, bool left_side, bool lower, boo
   ExpectMatrices(kOp, a);
   bool fits = a.dtype() == b.dtype() && a.rank() == b.rank() && b.dim(left_side ? -2 : -1) == a.dim(-1);
   for (int64_t i = 0; fits && i + 2 < a.rank(); ++i) fits = a.dims()[i] == b.dims()[i];
-  Check(fits, kOp, ": expected a right-hand side that fits ", a.type().ToString(), left_side ? " on the left" :
-        " on the right", ", got ", b.type().ToString());
+  Check(fits, kOp, ": expected a right-hand side that fits ", a.type().ToString(),
+        left_side ? " on the left" : " on the right", ", got ", b.type().ToString());
   Check(transpose_a || !conjugate_a, kOp, ": expected conjugation only with a transpose, got conjugation alone");
   const std::string_view transpose = conjugate_a ? "ADJOINT" : transpose_a ? "TRANSPOSE" : "NO_TRANSPOSE";
   return impl_->Emit(kOp, {a, b}, b.type(),
@@ -195,7 +196,8 @@ Value Builder::Fft(Value x, FftKind kind, const Dims& lengths) {
     dtype = RealOf(dtype);
     dims.back() = lengths.back();
   }
-  return impl_->Emit("fft", {x}, {dtype, dims}, Cat("fft_type = #stablehlo<fft_type ", name, ">, fft_length = ", Array(lengths)));
+  return impl_->Emit("fft", {x}, {dtype, dims},
+                     Cat("fft_type = #stablehlo<fft_type ", name, ">, fft_length = ", Array(lengths)));
 }
 
 }  // namespace torch_tpu

@@ -18,13 +18,20 @@ struct FloatFormat {
 
 FloatFormat FormatOf(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16: return {5, 10, 15, true, true};
-    case DType::kBFloat16: return {8, 7, 127, true, true};
-    case DType::kFloat8E5M2: return {5, 2, 15, true, true};
-    case DType::kFloat8E4M3FN: return {4, 3, 7, false, true};
-    case DType::kFloat8E4M3FNUZ: return {4, 3, 8, false, false};
-    case DType::kFloat8E5M2FNUZ: return {5, 2, 16, false, false};
-    default: Fail(Code::kInternal, "constant: expected a float type, got ", Name(dtype));
+    case DType::kFloat16:
+      return {5, 10, 15, true, true};
+    case DType::kBFloat16:
+      return {8, 7, 127, true, true};
+    case DType::kFloat8E5M2:
+      return {5, 2, 15, true, true};
+    case DType::kFloat8E4M3FN:
+      return {4, 3, 7, false, true};
+    case DType::kFloat8E4M3FNUZ:
+      return {4, 3, 8, false, false};
+    case DType::kFloat8E5M2FNUZ:
+      return {5, 2, 16, false, false};
+    default:
+      Fail(Code::kInternal, "constant: expected a float type, got ", Name(dtype));
   }
 }
 
@@ -54,7 +61,8 @@ uint64_t EncodeSmall(DType dtype, double value) {
   if (code >> format.mantissa_bits) {
     code += static_cast<uint64_t>(exponent + format.bias - 1) << format.mantissa_bits;
   }
-  const uint64_t largest = format.infinity ? infinity - 1 : (uint64_t{1} << (width - 1)) - (format.negative_zero ? 2 : 1);
+  const uint64_t largest =
+      format.infinity ? infinity - 1 : (uint64_t{1} << (width - 1)) - (format.negative_zero ? 2 : 1);
   if (code > largest) return overflow;
   if (code == 0 && !format.negative_zero) return 0;
   return sign | code;
@@ -161,7 +169,8 @@ Value Builder::ConstantComplex(DType dtype, std::complex<double> value, const Di
   ExpectType(type);
   Check(IsComplex(dtype), "constant: expected a complex type, got ", Name(dtype));
   const DType real = RealOf(dtype);
-  return impl_->Literal(type, Splat(type, Cat("(", FloatText(real, value.real()), ", ", FloatText(real, value.imag()), ")")));
+  return impl_->Literal(type,
+                        Splat(type, Cat("(", FloatText(real, value.real()), ", ", FloatText(real, value.imag()), ")")));
 }
 
 Value Builder::ConstantInts(DType dtype, const std::vector<int64_t>& values) {
@@ -169,8 +178,8 @@ Value Builder::ConstantInts(DType dtype, const std::vector<int64_t>& values) {
   ExpectType(type);
   const bool whole = IsInteger(dtype) || IsBool(dtype);
   return impl_->Literal(type, ListText(values, [&](int64_t v) {
-    return whole ? IntText(dtype, v) : DoubleText(dtype, static_cast<double>(v));
-  }));
+                          return whole ? IntText(dtype, v) : DoubleText(dtype, static_cast<double>(v));
+                        }));
 }
 
 Value Builder::ConstantFloats(DType dtype, const std::vector<double>& values) {
@@ -185,16 +194,18 @@ Value Builder::One(DType dtype, const Dims& dims) { return Constant(dtype, 1.0, 
 
 namespace {
 
-bool HasInfinity(DType dtype) {
-  return BitWidth(dtype) > 8 || dtype == DType::kFloat8E5M2;
-}
+bool HasInfinity(DType dtype) { return BitWidth(dtype) > 8 || dtype == DType::kFloat8E5M2; }
 
 double LargestFinite(DType dtype) {  // of the formats without infinity
   switch (dtype) {
-    case DType::kFloat8E4M3FN: return 448;
-    case DType::kFloat8E4M3FNUZ: return 240;
-    case DType::kFloat8E5M2FNUZ: return 57344;
-    default: return 0x1p127;
+    case DType::kFloat8E4M3FN:
+      return 448;
+    case DType::kFloat8E4M3FNUZ:
+      return 240;
+    case DType::kFloat8E5M2FNUZ:
+      return 57344;
+    default:
+      return 0x1p127;
   }
 }
 

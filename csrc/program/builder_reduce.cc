@@ -67,12 +67,18 @@ std::string WindowAttributes(const ReduceWindow& window) {
 
 Value Neutral(Builder& b, Builder::Reducer reducer, DType dtype) {
   switch (reducer) {
-    case Builder::Reducer::kAdd: return b.Zero(dtype);
-    case Builder::Reducer::kMul: return b.One(dtype);
-    case Builder::Reducer::kMax: return b.MinOf(dtype);
-    case Builder::Reducer::kMin: return b.MaxOf(dtype);
-    case Builder::Reducer::kAnd: return IsSignedInt(dtype) ? b.ConstantInt(dtype, -1) : b.MaxOf(dtype);
-    case Builder::Reducer::kOr: return b.Zero(dtype);
+    case Builder::Reducer::kAdd:
+      return b.Zero(dtype);
+    case Builder::Reducer::kMul:
+      return b.One(dtype);
+    case Builder::Reducer::kMax:
+      return b.MinOf(dtype);
+    case Builder::Reducer::kMin:
+      return b.MaxOf(dtype);
+    case Builder::Reducer::kAnd:
+      return IsSignedInt(dtype) ? b.ConstantInt(dtype, -1) : b.MaxOf(dtype);
+    case Builder::Reducer::kOr:
+      return b.Zero(dtype);
   }
   return {};
 }
@@ -82,22 +88,31 @@ Value Neutral(Builder& b, Builder::Reducer reducer, DType dtype) {
 uint32_t KindsOf(Builder::Reducer reducer) {
   switch (reducer) {
     case Builder::Reducer::kAdd:
-    case Builder::Reducer::kMul: return kAllKinds;
+    case Builder::Reducer::kMul:
+      return kAllKinds;
     case Builder::Reducer::kMax:
-    case Builder::Reducer::kMin: return kRealKinds;
-    default: return kLogicKinds;
+    case Builder::Reducer::kMin:
+      return kRealKinds;
+    default:
+      return kLogicKinds;
   }
 }
 
 Builder::Body BodyOf(Builder& b, Builder::Reducer reducer) {
   return [&b, reducer](const Values& v) -> Values {
     switch (reducer) {
-      case Builder::Reducer::kAdd: return {b.Add(v[0], v[1])};
-      case Builder::Reducer::kMul: return {b.Multiply(v[0], v[1])};
-      case Builder::Reducer::kMax: return {b.Maximum(v[0], v[1])};
-      case Builder::Reducer::kMin: return {b.Minimum(v[0], v[1])};
-      case Builder::Reducer::kAnd: return {b.And(v[0], v[1])};
-      case Builder::Reducer::kOr: return {b.Or(v[0], v[1])};
+      case Builder::Reducer::kAdd:
+        return {b.Add(v[0], v[1])};
+      case Builder::Reducer::kMul:
+        return {b.Multiply(v[0], v[1])};
+      case Builder::Reducer::kMax:
+        return {b.Maximum(v[0], v[1])};
+      case Builder::Reducer::kMin:
+        return {b.Minimum(v[0], v[1])};
+      case Builder::Reducer::kAnd:
+        return {b.And(v[0], v[1])};
+      case Builder::Reducer::kOr:
+        return {b.Or(v[0], v[1])};
     }
     return {};
   };
@@ -140,8 +155,8 @@ Values Builder::ReduceWindowMany(const Values& xs, const Values& inits, const Re
   for (const Value& x : xs) results.push_back({x.dtype(), counts});
   const std::string region = impl_->TypedRegion(kOp, Scalars(xs, 2), true, body, Scalars(xs, 1));
   const std::string attributes =
-      Cat(WindowAttributes(full), ", base_dilations = ", Array(full.base_dilations), ", window_dilations = ",
-          Array(full.window_dilations), ", padding = ", Pairs(full.pad_low, full.pad_high));
+      Cat(WindowAttributes(full), ", base_dilations = ", Array(full.base_dilations),
+          ", window_dilations = ", Array(full.window_dilations), ", padding = ", Pairs(full.pad_low, full.pad_high));
   return impl_->EmitMany(kOp, Joined(xs, inits), results, attributes, {region});
 }
 

@@ -10,7 +10,8 @@ using Reducer = Builder::Reducer;
 const Array kSix = F32({2, 3}, {1, 2, 3, 4, 5, 6});
 
 Case Over(std::string name, Reducer reducer, Dims dims, Array x, Array expected) {
-  return {std::move(name), {std::move(x)},
+  return {std::move(name),
+          {std::move(x)},
           [reducer, dims](Builder& b, const Values& v) { return Values{b.Reduce(v[0], reducer, dims)}; },
           {std::move(expected)}};
 }
@@ -32,7 +33,8 @@ TEST(BuilderReduce, Dims) {
       Over("or", Reducer::kOr, {0}, I32({2}, {5, 8}), I32({}, {13})),
       Over("add complex", Reducer::kAdd, {0}, C64({2}, {1, 2, 3, 4}), C64({}, {4, 6})),
       Over("no result elements", Reducer::kAdd, {1}, F32({0, 2}, {}), F32({0}, {})),
-      {"many: largest and where", {kSix},
+      {"many: largest and where",
+       {kSix},
        [](Builder& b, const Values& v) {
          const Value at = b.Iota(DType::kInt64, {2, 3}, 1);
          return b.ReduceMany({v[0], at}, {b.MinOf(DType::kFloat32), b.Zero(DType::kInt64)}, {1}, [&](const Values& s) {
@@ -49,7 +51,8 @@ TEST(BuilderReduce, Windows) {
   const auto add = [](Builder& b) { return [&b](const Values& v) { return Values{b.Add(v[0], v[1])}; }; };
   const Array x = F32({5}, {1, 5, 2, 4, 3});
   RunCases({
-      {"max", {x},
+      {"max",
+       {x},
        [&](Builder& b, const Values& v) {
          const Value low = b.MinOf(DType::kFloat32);
          return Values{b.ReduceWindowOp(v[0], low, {.dims = {2}, .strides = {2}}, max(b)),
@@ -58,18 +61,20 @@ TEST(BuilderReduce, Windows) {
                        b.ReduceWindowOp(v[0], low, {.dims = {6}}, max(b))};
        },
        {F32({2}, {5, 4}), F32({5}, {5, 5, 5, 4, 4}), F32({2}, {4, 5}), F32({0}, {})}},
-      {"many", {x, I32({5}, {1, 1, 1, 1, 1})},
+      {"many",
+       {x, I32({5}, {1, 1, 1, 1, 1})},
        [&](Builder& b, const Values& v) {
          return b.ReduceWindowMany(v, {b.Zero(DType::kFloat32), b.Zero(DType::kInt32)},
-                                   {.dims = {2}, .base_dilations = {2}}, [&](const Values& s) {
-                                     return Values{b.Add(s[0], s[2]), b.Add(s[1], s[3])};
-                                   });
+                                   {.dims = {2}, .base_dilations = {2}},
+                                   [&](const Values& s) { return Values{b.Add(s[0], s[2]), b.Add(s[1], s[3])}; });
        },
        {F32({8}, {1, 5, 5, 2, 2, 4, 4, 3}), I32({8}, {1, 1, 1, 1, 1, 1, 1, 1})}},
-      {"select_and_scatter", {F32({4}, {1, 5, 2, 4}), F32({2}, {10, 20})},
+      {"select_and_scatter",
+       {F32({4}, {1, 5, 2, 4}), F32({2}, {10, 20})},
        [&](Builder& b, const Values& v) {
          const auto ge = [&](const Values& s) { return Values{b.Compare(s[0], s[1], Direction::kGe)}; };
-         return Values{b.SelectAndScatter(v[0], v[1], b.Zero(DType::kFloat32), {.dims = {2}, .strides = {2}}, ge, add(b))};
+         return Values{
+             b.SelectAndScatter(v[0], v[1], b.Zero(DType::kFloat32), {.dims = {2}, .strides = {2}}, ge, add(b))};
        },
        {F32({4}, {0, 10, 0, 20})}},
   });

@@ -66,13 +66,16 @@ Value Builder::Slice(Value x, const Dims& start, const Dims& limit, const Dims& 
   ExpectCount("slice", "strides", rank, steps.size());
   Dims dims(rank);
   for (size_t i = 0; i < rank; ++i) {
-    Check(0 <= start[i] && start[i] <= limit[i] && limit[i] <= x.dims()[i] && steps[i] > 0, "slice: expected 0 <= start <= "
-          "limit <= ", x.dims()[i], " and a stride above 0 in dim ", i, ", got [", start[i], ":", limit[i], ":", steps[i], "]");
+    Check(0 <= start[i] && start[i] <= limit[i] && limit[i] <= x.dims()[i] && steps[i] > 0,
+          "slice: expected 0 <= start <= "
+          "limit <= ",
+          x.dims()[i], " and a stride above 0 in dim ", i, ", got [", start[i], ":", limit[i], ":", steps[i], "]");
     dims[i] = (limit[i] - start[i] + steps[i] - 1) / steps[i];
   }
   if (dims == x.dims()) return x;
-  return impl_->Emit("slice", {x}, {x.dtype(), dims}, Cat("start_indices = ", Array(start), ", limit_indices = ",
-                                                          Array(limit), ", strides = ", Array(steps)));
+  return impl_->Emit(
+      "slice", {x}, {x.dtype(), dims},
+      Cat("start_indices = ", Array(start), ", limit_indices = ", Array(limit), ", strides = ", Array(steps)));
 }
 
 Value Builder::SliceDim(Value x, int64_t dim, int64_t start, int64_t limit, int64_t stride) {

@@ -11,41 +11,58 @@ Case On(std::string name, Array x, Expression expression, Array expected) {
 
 TEST(BuilderShape, Values) {
   RunCases({
-      On("broadcast_in_dim", F32({2}, {1, 2}),
-         [](Builder& b, const Values& v) { return Values{b.BroadcastInDim(v[0], {2, 2}, {0})}; }, F32({2, 2}, {1, 1, 2, 2})),
-      On("broadcast rank", F32({2, 1}, {1, 2}),
-         [](Builder& b, const Values& v) { return Values{b.BroadcastTo(v[0], {2, 2, 2})}; },
-         F32({2, 2, 2}, {1, 1, 2, 2, 1, 1, 2, 2})),
-      On("broadcast to nothing", F32({1}, {1}),
-         [](Builder& b, const Values& v) { return Values{b.BroadcastTo(v[0], {3, 0})}; }, F32({3, 0}, {})),
-      On("reshape", kSix, [](Builder& b, const Values& v) { return Values{b.Reshape(v[0], {3, 2})}; },
-         F32({3, 2}, {1, 2, 3, 4, 5, 6})),
-      On("transpose", kSix, [](Builder& b, const Values& v) { return Values{b.Transpose(v[0], {1, 0})}; },
-         F32({3, 2}, {1, 4, 2, 5, 3, 6})),
-      On("reverse", kSix, [](Builder& b, const Values& v) { return Values{b.Reverse(v[0], {1})}; },
-         F32({2, 3}, {3, 2, 1, 6, 5, 4})),
-      On("slice", kSix, [](Builder& b, const Values& v) { return Values{b.Slice(v[0], {0, 0}, {2, 3}, {1, 2})}; },
-         F32({2, 2}, {1, 3, 4, 6})),
-      On("slice dim", kSix, [](Builder& b, const Values& v) { return Values{b.SliceDim(v[0], 0, 1, 2)}; },
-         F32({1, 3}, {4, 5, 6})),
-      On("empty slice", kSix, [](Builder& b, const Values& v) { return Values{b.SliceDim(v[0], 1, 3, 3)}; }, F32({2, 0}, {})),
-      {"dynamic_slice", {kSix, I64({}, {1}), I64({}, {5})},
+      On(
+          "broadcast_in_dim", F32({2}, {1, 2}),
+          [](Builder& b, const Values& v) { return Values{b.BroadcastInDim(v[0], {2, 2}, {0})}; },
+          F32({2, 2}, {1, 1, 2, 2})),
+      On(
+          "broadcast rank", F32({2, 1}, {1, 2}),
+          [](Builder& b, const Values& v) { return Values{b.BroadcastTo(v[0], {2, 2, 2})}; },
+          F32({2, 2, 2}, {1, 1, 2, 2, 1, 1, 2, 2})),
+      On(
+          "broadcast to nothing", F32({1}, {1}),
+          [](Builder& b, const Values& v) { return Values{b.BroadcastTo(v[0], {3, 0})}; }, F32({3, 0}, {})),
+      On(
+          "reshape", kSix, [](Builder& b, const Values& v) { return Values{b.Reshape(v[0], {3, 2})}; },
+          F32({3, 2}, {1, 2, 3, 4, 5, 6})),
+      On(
+          "transpose", kSix, [](Builder& b, const Values& v) { return Values{b.Transpose(v[0], {1, 0})}; },
+          F32({3, 2}, {1, 4, 2, 5, 3, 6})),
+      On(
+          "reverse", kSix, [](Builder& b, const Values& v) { return Values{b.Reverse(v[0], {1})}; },
+          F32({2, 3}, {3, 2, 1, 6, 5, 4})),
+      On(
+          "slice", kSix, [](Builder& b, const Values& v) { return Values{b.Slice(v[0], {0, 0}, {2, 3}, {1, 2})}; },
+          F32({2, 2}, {1, 3, 4, 6})),
+      On(
+          "slice dim", kSix, [](Builder& b, const Values& v) { return Values{b.SliceDim(v[0], 0, 1, 2)}; },
+          F32({1, 3}, {4, 5, 6})),
+      On(
+          "empty slice", kSix, [](Builder& b, const Values& v) { return Values{b.SliceDim(v[0], 1, 3, 3)}; },
+          F32({2, 0}, {})),
+      {"dynamic_slice",
+       {kSix, I64({}, {1}), I64({}, {5})},
        [](Builder& b, const Values& v) { return Values{b.DynamicSlice(v[0], {v[1], v[2]}, {1, 2})}; },
        {F32({1, 2}, {5, 6})}},
-      {"dynamic_update_slice", {kSix, F32({1, 2}, {8, 9}), I64({}, {1}), I64({}, {0})},
+      {"dynamic_update_slice",
+       {kSix, F32({1, 2}, {8, 9}), I64({}, {1}), I64({}, {0})},
        [](Builder& b, const Values& v) { return Values{b.DynamicUpdateSlice(v[0], v[1], {v[2], v[3]})}; },
        {F32({2, 3}, {1, 2, 3, 8, 9, 6})}},
-      {"pad", {F32({3}, {1, 2, 3}), F32({}, {9})},
+      {"pad",
+       {F32({3}, {1, 2, 3}), F32({}, {9})},
        [](Builder& b, const Values& v) {
          return Values{b.Pad(v[0], v[1], {1}, {2}, {1}), b.Pad(v[0], v[1], {-1}, {1}), b.Pad(v[0], v[1], {-2}, {-1})};
        },
        {F32({8}, {9, 1, 9, 2, 9, 3, 9, 9}), F32({3}, {2, 3, 9}), F32({0}, {})}},
-      {"concatenate", {kSix, F32({2, 0}, {}), F32({2, 1}, {7, 8})},
+      {"concatenate",
+       {kSix, F32({2, 0}, {}), F32({2, 1}, {7, 8})},
        [](Builder& b, const Values& v) { return Values{b.Concatenate(v, 1)}; },
        {F32({2, 4}, {1, 2, 3, 7, 4, 5, 6, 8})}},
-      {"iota", {},
+      {"iota",
+       {},
        [](Builder& b, const Values&) {
-         return Values{b.Iota(DType::kInt64, {2, 2}, 1), b.Iota(DType::kFloat32, {2, 2}, 0), b.Iota(DType::kInt32, {0}, 0)};
+         return Values{b.Iota(DType::kInt64, {2, 2}, 1), b.Iota(DType::kFloat32, {2, 2}, 0),
+                       b.Iota(DType::kInt32, {0}, 0)};
        },
        {I64({2, 2}, {0, 1, 0, 1}), F32({2, 2}, {0, 0, 1, 1}), I32({0}, {})}},
   });
@@ -60,32 +77,38 @@ TEST(BuilderShape, GatherAndScatter) {
   RunCases({
       {"rows", {kSix, I64({3}, {1, 0, 1})}, rows, {F32({3, 3}, {4, 5, 6, 1, 2, 3, 4, 5, 6})}},
       {"no rows", {kSix, I64({0}, {})}, rows, {F32({0, 3}, {})}},
-      {"elements", {kSix, I32({2, 2}, {0, 2, 1, 0})},
+      {"elements",
+       {kSix, I32({2, 2}, {0, 2, 1, 0})},
        [](Builder& b, const Values& v) {
          return Values{b.Gather(v[0], v[1], GatherDims{{}, {0, 1}, {}, {}, {0, 1}, 1}, {1, 1})};
        },
        {F32({2}, {3, 4})}},
-      {"batched", {kSix, I64({2, 1}, {2, 0})},
+      {"batched",
+       {kSix, I64({2, 1}, {2, 0})},
        [](Builder& b, const Values& v) {
          return Values{b.Gather(v[0], v[1], GatherDims{{}, {1}, {0}, {0}, {1}, 2}, {1, 1})};
        },
        {F32({2, 1}, {3, 4})}},
-      {"scatter add", {kSix, I64({2}, {1, 1}), F32({2, 3}, {1, 1, 1, 2, 2, 2})},
+      {"scatter add",
+       {kSix, I64({2}, {1, 1}), F32({2, 3}, {1, 1, 1, 2, 2, 2})},
        [&](Builder& b, const Values& v) {
          return Values{b.Scatter(v[0], v[1], v[2], ScatterDims{{1}, {0}, {}, {}, {0}, 1}, add(b))};
        },
        {F32({2, 3}, {1, 2, 3, 7, 8, 9})}},
-      {"scatter out of range is dropped", {kSix, I64({1}, {9}), F32({1, 3}, {1, 1, 1})},
+      {"scatter out of range is dropped",
+       {kSix, I64({1}, {9}), F32({1, 3}, {1, 1, 1})},
        [&](Builder& b, const Values& v) {
          return Values{b.Scatter(v[0], v[1], v[2], ScatterDims{{1}, {0}, {}, {}, {0}, 1}, put, true, true)};
        },
        {kSix}},
-      {"scatter batched", {kSix, I64({2, 1}, {2, 0}), F32({2, 1}, {9, 8})},
+      {"scatter batched",
+       {kSix, I64({2, 1}, {2, 0}), F32({2, 1}, {9, 8})},
        [&](Builder& b, const Values& v) {
          return Values{b.Scatter(v[0], v[1], v[2], ScatterDims{{}, {1}, {0}, {0}, {1}, 2}, put)};
        },
        {F32({2, 3}, {1, 2, 9, 8, 5, 6})}},
-      {"scatter many", {F32({3}, {1, 2, 3}), I32({3}, {1, 2, 3}), I64({1}, {1}), F32({1}, {5}), I32({1}, {6})},
+      {"scatter many",
+       {F32({3}, {1, 2, 3}), I32({3}, {1, 2, 3}), I64({1}, {1}), F32({1}, {5}), I32({1}, {6})},
        [&](Builder& b, const Values& v) {
          return b.ScatterMany({v[0], v[1]}, v[2], {v[3], v[4]}, ScatterDims{{}, {0}, {}, {}, {0}, 1},
                               [](const Values& s) { return Values{s[2], s[3]}; });
@@ -100,16 +123,19 @@ TEST(BuilderShape, Refusals) {
   ExpectRefusals({
       {"broadcast_in_dim: expected dim 1 of size 1 or 4, got [2, 3] to [2, 4]",
        [=](Builder& b) { b.BroadcastTo(b.Parameter(f), {2, 4}); }},
-      {"broadcast_in_dim: expected at most 1 dims, got [2, 3] to [3]", [=](Builder& b) { b.BroadcastTo(b.Parameter(f), {3}); }},
+      {"broadcast_in_dim: expected at most 1 dims, got [2, 3] to [3]",
+       [=](Builder& b) { b.BroadcastTo(b.Parameter(f), {3}); }},
       {"broadcast_in_dim: expected broadcast dims that differ and lie in [0, 2), got [1, 1]",
        [=](Builder& b) { b.BroadcastInDim(b.Parameter(f), {2, 3}, {1, 1}); }},
       {"reshape: expected 6 elements from [2, 3], got [5]", [=](Builder& b) { b.Reshape(b.Parameter(f), {5}); }},
       {"reshape: expected sizes of 0 or more, got [-1, 6]", [=](Builder& b) { b.Reshape(b.Parameter(f), {-1, 6}); }},
       {"transpose: expected 2 dims in the permutation, got 1", [=](Builder& b) { b.Transpose(b.Parameter(f), {0}); }},
-      {"reverse: expected dims that differ and lie in [0, 2), got [2]", [=](Builder& b) { b.Reverse(b.Parameter(f), {2}); }},
+      {"reverse: expected dims that differ and lie in [0, 2), got [2]",
+       [=](Builder& b) { b.Reverse(b.Parameter(f), {2}); }},
       {"slice: expected 0 <= start <= limit <= 3 and a stride above 0 in dim 1, got [0:4:1]",
        [=](Builder& b) { b.SliceDim(b.Parameter(f), 1, 0, 4); }},
-      {"dynamic_slice: expected 2 starts, got 1", [=](Builder& b) { b.DynamicSlice(b.Parameter(f), {b.Parameter(k)}, {1, 1}); }},
+      {"dynamic_slice: expected 2 starts, got 1",
+       [=](Builder& b) { b.DynamicSlice(b.Parameter(f), {b.Parameter(k)}, {1, 1}); }},
       {"dynamic_slice: expected starts that are 0-d integers of one type, got tensor<f32>",
        [=](Builder& b) { b.DynamicSlice(b.Parameter(f), {b.Parameter(k), b.Parameter(s)}, {1, 1}); }},
       {"dynamic_slice: expected sizes within [2, 3], got [3, 1]",

@@ -57,8 +57,8 @@ Program Lower(const Graph& graph, const LowerOptions& options) {
   values.reserve(graph.num_values());
   for (const TensorType& input : graph.inputs) values.push_back(b.Parameter(input));
   for (const Node& node : graph.nodes) {
-    Check(static_cast<size_t>(node.first_result) == values.size(), node.call.row->name, ": expected results to start at ",
-          values.size(), ", got ", node.first_result);
+    Check(static_cast<size_t>(node.first_result) == values.size(), node.call.row->name,
+          ": expected results to start at ", values.size(), ", got ", node.first_result);
     const Values results = Run(b, node, values);
     values.insert(values.end(), results.begin(), results.end());
   }
@@ -66,7 +66,8 @@ Program Lower(const Graph& graph, const LowerOptions& options) {
   for (int32_t id : graph.outputs) {
     Check(id >= 0 && static_cast<size_t>(id) < values.size(), "graph: expected outputs among its ", values.size(),
           " values, got ", id);
-    // An absent result (a gradient that was not asked for) keeps its place among the types and is no output of the program.
+    // An absent result (a gradient that was not asked for) keeps its place among the types and is no output of the
+    // program.
     program.outputs.push_back(values[id] ? values[id].type() : TensorType{});
     if (values[id]) outputs.push_back(values[id]);
   }

@@ -1,5 +1,5 @@
-// A program before it is text: inputs, calls in order, outputs. Strict mode builds graphs of one op with its view reads and
-// writes; fused mode, compile and ahead of time build larger ones from the same calls.
+// A program before it is text: inputs, calls in order, outputs. Strict mode builds graphs of one op with its view reads
+// and writes; fused mode, compile and ahead of time build larger ones from the same calls.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace torch_tpu {
 
 struct Node {
-  OpCall call;                // operands name values of the graph
-  int32_t first_result = 0;   // results are values first_result .. first_result + num_results
+  OpCall call;               // operands name values of the graph
+  int32_t first_result = 0;  // results are values first_result .. first_result + num_results
   int32_t num_results = 1;
 };
 

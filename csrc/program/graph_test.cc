@@ -6,11 +6,13 @@
 namespace torch_tpu {
 namespace {
 
-const OpRow kAdd{"add.Tensor", [](Builder& b, const Args& a) { return Values{b.Add(a.tensor(0), a.tensor(1))}; }, kNoTraits};
-const OpRow kBoth{"both",
-                  [](Builder& b, const Args& a) { return Values{b.Negate(a.tensor(0)), b.Abs(a.tensor(0))}; }, kNoTraits};
-const OpRow kNamed{"named", [](Builder&, const Args&) -> Values { Fail(Code::kUnimplemented, "named: expected less, got more"); },
-                   kNoTraits};
+const OpRow kAdd{"add.Tensor", [](Builder& b, const Args& a) { return Values{b.Add(a.tensor(0), a.tensor(1))}; },
+                 kNoTraits};
+const OpRow kBoth{"both", [](Builder& b, const Args& a) { return Values{b.Negate(a.tensor(0)), b.Abs(a.tensor(0))}; },
+                  kNoTraits};
+const OpRow kNamed{
+    "named", [](Builder&, const Args&) -> Values { Fail(Code::kUnimplemented, "named: expected less, got more"); },
+    kNoTraits};
 const OpRow kForeign{"foreign", [](Builder&, const Args&) -> Values { throw std::out_of_range("at"); }, kNoTraits};
 
 const TensorType kPair{DType::kFloat32, {2}};

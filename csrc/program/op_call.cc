@@ -13,18 +13,30 @@ std::string_view OpName(const OpCall& call) { return call.row ? call.row->name :
 
 std::string_view KindName(Arg::Kind kind) {
   switch (kind) {
-    case Arg::Kind::kNone: return "none";
-    case Arg::Kind::kTensor: return "a tensor";
-    case Arg::Kind::kTensorList: return "a list of tensors";
-    case Arg::Kind::kScalar: return "a number operand";
-    case Arg::Kind::kConstant: return "a constant number";
-    case Arg::Kind::kScalarList: return "a list of numbers";
-    case Arg::Kind::kInt: return "an integer";
-    case Arg::Kind::kBool: return "a bool";
-    case Arg::Kind::kInts: return "a list of integers";
-    case Arg::Kind::kFloats: return "a list of floats";
-    case Arg::Kind::kString: return "a string";
-    case Arg::Kind::kDType: return "an element type";
+    case Arg::Kind::kNone:
+      return "none";
+    case Arg::Kind::kTensor:
+      return "a tensor";
+    case Arg::Kind::kTensorList:
+      return "a list of tensors";
+    case Arg::Kind::kScalar:
+      return "a number operand";
+    case Arg::Kind::kConstant:
+      return "a constant number";
+    case Arg::Kind::kScalarList:
+      return "a list of numbers";
+    case Arg::Kind::kInt:
+      return "an integer";
+    case Arg::Kind::kBool:
+      return "a bool";
+    case Arg::Kind::kInts:
+      return "a list of integers";
+    case Arg::Kind::kFloats:
+      return "a list of floats";
+    case Arg::Kind::kString:
+      return "a string";
+    case Arg::Kind::kDType:
+      return "an element type";
   }
   return "an unknown argument";
 }
@@ -36,8 +48,8 @@ std::string_view KindName(Arg::Kind kind) {
 
 bool IsNumber(Arg::Kind kind) { return kind == Arg::Kind::kScalar || kind == Arg::Kind::kConstant; }
 
-// Integers of up to 32 bits are made from int32, others from int64, as x86 and so PyTorch's CPU kernels do it: what does not fit
-// there, NaN included, becomes the lowest value. The low bits of that are the result.
+// Integers of up to 32 bits are made from int32, others from int64, as x86 and so PyTorch's CPU kernels do it: what
+// does not fit there, NaN included, becomes the lowest value. The low bits of that are the result.
 DType TruncatesThrough(DType dtype) {
   return BitWidth(dtype) < 32 || dtype == DType::kInt32 ? DType::kInt32 : DType::kInt64;
 }
@@ -141,9 +153,11 @@ Values Args::tensors(size_t i) const {
 Value Args::scalar(Builder& b, size_t i, DType dtype) const {
   const Arg& a = arg(i);
   switch (a.kind) {
-    case Arg::Kind::kConstant: return ConstantOf(b, a, dtype);
+    case Arg::Kind::kConstant:
+      return ConstantOf(b, a, dtype);
     case Arg::Kind::kInt:
-    case Arg::Kind::kBool: return b.ConstantInt(dtype, IsInteger(dtype) ? Wrap(a.ints.at(0), dtype) : a.ints.at(0));
+    case Arg::Kind::kBool:
+      return b.ConstantInt(dtype, IsInteger(dtype) ? Wrap(a.ints.at(0), dtype) : a.ints.at(0));
     case Arg::Kind::kScalar:
     case Arg::Kind::kTensor: {
       const Value value = tensor(i);
@@ -151,7 +165,8 @@ Value Args::scalar(Builder& b, size_t i, DType dtype) const {
             value.type().ToString());
       return CastNumber(b, value, dtype);
     }
-    default: WrongKind(call_, i, "a number");
+    default:
+      WrongKind(call_, i, "a number");
   }
 }
 
@@ -172,11 +187,16 @@ std::vector<Value> Args::scalars(Builder& b, size_t i, DType dtype) const {
 DType Args::category(size_t i) const {
   const Arg& a = arg(i);
   switch (a.kind) {
-    case Arg::Kind::kConstant: return a.dtype;
-    case Arg::Kind::kScalar: return a.dtype != DType::kInvalid ? a.dtype : tensor(i).dtype();
-    case Arg::Kind::kInt: return DType::kInt64;
-    case Arg::Kind::kBool: return DType::kBool;
-    default: WrongKind(call_, i, "a number");
+    case Arg::Kind::kConstant:
+      return a.dtype;
+    case Arg::Kind::kScalar:
+      return a.dtype != DType::kInvalid ? a.dtype : tensor(i).dtype();
+    case Arg::Kind::kInt:
+      return DType::kInt64;
+    case Arg::Kind::kBool:
+      return DType::kBool;
+    default:
+      WrongKind(call_, i, "a number");
   }
 }
 

@@ -14,8 +14,8 @@ namespace torch_tpu {
 
 struct OpRow;  // lowering/table.h
 
-// How a tensor operand takes part in type promotion (PyTorch's result_type): python numbers weigh less than 0-d tensors,
-// these less than tensors with dims. Dims are known from the value, so only the number's mark is data.
+// How a tensor operand takes part in type promotion (PyTorch's result_type): python numbers weigh less than 0-d
+// tensors, these less than tensors with dims. Dims are known from the value, so only the number's mark is data.
 struct Operand {
   int32_t value = -1;    // id of a value of the Graph; -1: absent
   bool wrapped = false;  // came from a Python number
@@ -35,7 +35,7 @@ struct Arg {
     kInts,        // int[], bool[]
     kFloats,      // float[]
     kString,
-    kDType,       // dtype
+    kDType,  // dtype
   };
   Kind kind = Kind::kNone;
   DType dtype = DType::kInvalid;  // kDType; category of kConstant and kScalar: kBool, kInt64, kFloat64 or kComplex128
@@ -61,10 +61,10 @@ class Args {
   bool has(size_t i) const { return i < call_.args.size() && arg(i).kind != Arg::Kind::kNone; }
   Arg::Kind kind(size_t i) const { return arg(i).kind; }
 
-  Value tensor(size_t i) const;           // throws when absent
-  Value tensor_or_absent(size_t i) const; // default Value when absent
-  bool wrapped(size_t i) const;           // tensor i stands for a Python number (also true for kScalar, kConstant)
-  Values tensors(size_t i) const;         // entries may be absent (optional lists)
+  Value tensor(size_t i) const;            // throws when absent
+  Value tensor_or_absent(size_t i) const;  // default Value when absent
+  bool wrapped(size_t i) const;            // tensor i stands for a Python number (also true for kScalar, kConstant)
+  Values tensors(size_t i) const;          // entries may be absent (optional lists)
   // The k-th entry of the call's operand list (Arg::first counts in it), as it is: numbers in their category.
   Value operand(size_t k) const { return operands_.at(k); }
 
@@ -78,12 +78,12 @@ class Args {
 
   int64_t integer(size_t i) const;
   int64_t integer_or(size_t i, int64_t otherwise) const;
-  bool flag(size_t i) const;              // absent: false
+  bool flag(size_t i) const;  // absent: false
   const Dims& ints(size_t i) const;
   Dims ints_or(size_t i, Dims otherwise) const;
   const std::vector<double>& floats(size_t i) const;
   DType dtype_or(size_t i, DType otherwise) const;
-  std::string text(size_t i) const;       // absent: ""
+  std::string text(size_t i) const;  // absent: ""
   // Random ops (rows with kRandom): the ui64[2] state {seed, offset}, appended as the last operand.
   Value rng_state() const { return operands_.back(); }
 

@@ -13,7 +13,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 const OpRow kRow{"test.op", nullptr, kNoTraits};
 
-OpCall Call(std::vector<Arg> args, std::vector<Operand> operands = {}) { return {&kRow, std::move(args), std::move(operands)}; }
+OpCall Call(std::vector<Arg> args, std::vector<Operand> operands = {}) {
+  return {&kRow, std::move(args), std::move(operands)};
+}
 
 Arg Number(DType category, double real, double imag = 0) {
   Arg arg;
@@ -88,7 +90,8 @@ TEST(Args, NumbersFollowPyTorchsCast) {
   std::vector<Case> cases;
   for (const CastRow& row : CastRows()) {
     const std::string name = Cat(Name(row.from), " ", row.number[0], " as ", Name(row.to));
-    cases.push_back({name + ", operand", {Of(row.from, {}, row.number)},
+    cases.push_back({name + ", operand",
+                     {Of(row.from, {}, row.number)},
                      [row](Builder& b, const Values& v) {
                        Arg arg = Operands(Arg::Kind::kScalar, 0);
                        arg.dtype = row.from;
@@ -96,9 +99,11 @@ TEST(Args, NumbersFollowPyTorchsCast) {
                        return Values{Args(call, v).scalar(b, 0, row.to)};
                      },
                      {Of(row.to, {}, row.expected)}});
-    cases.push_back({name + ", constant", {},
+    cases.push_back({name + ", constant",
+                     {},
                      [row](Builder& b, const Values&) {
-                       const OpCall call = Call({Number(row.from, row.number[0], row.number.size() > 1 ? row.number[1] : 0)});
+                       const OpCall call =
+                           Call({Number(row.from, row.number[0], row.number.size() > 1 ? row.number[1] : 0)});
                        return Values{Args(call, {}).scalar(b, 0, row.to)};
                      },
                      {Of(row.to, {}, row.expected)}});
@@ -106,12 +111,15 @@ TEST(Args, NumbersFollowPyTorchsCast) {
   RunCases(cases);
 }
 
-// 1 + 2^-11 + 2^-40 is just above the middle of two float16: rounded to float32 first it is the middle, which goes to the even one.
+// 1 + 2^-11 + 2^-40 is just above the middle of two float16: rounded to float32 first it is the middle, which goes to
+// the even one.
 TEST(Args, HalvesAreRoundedByWayOfFloat32) {
   const double number = 1 + 0x1p-11 + 0x1p-40;
-  RunCases({{"both", {Of(DType::kFloat64, {}, {number})},
+  RunCases({{"both",
+             {Of(DType::kFloat64, {}, {number})},
              [=](Builder& b, const Values& v) {
-               const OpCall call = Call({Operands(Arg::Kind::kScalar, 0), Number(DType::kFloat64, number)}, {{0, true}});
+               const OpCall call =
+                   Call({Operands(Arg::Kind::kScalar, 0), Number(DType::kFloat64, number)}, {{0, true}});
                const Args args(call, v);
                return Values{b.Convert(args.scalar(b, 0, DType::kFloat16), DType::kFloat64),
                              b.Convert(args.scalar(b, 1, DType::kFloat16), DType::kFloat64)};
@@ -143,10 +151,11 @@ TEST(Args, Readers) {
   Arg floats;
   floats.kind = Arg::Kind::kFloats;
   floats.floats = {0.5, 2};
-  const OpCall call = Call({Operands(Arg::Kind::kTensor, 0), number, Operands(Arg::Kind::kTensorList, 0, 3), Arg(),
-                            Plain(Arg::Kind::kInt, {4}), Plain(Arg::Kind::kBool, {1}), Plain(Arg::Kind::kInts, {1, 2}), text, dtype,
-                            floats, Number(DType::kBool, 1), Operands(Arg::Kind::kScalarList, 1, 1), Operands(Arg::Kind::kTensor, 2)},
-                           {{0, false}, {1, true}, {-1, false}});
+  const OpCall call =
+      Call({Operands(Arg::Kind::kTensor, 0), number, Operands(Arg::Kind::kTensorList, 0, 3), Arg(),
+            Plain(Arg::Kind::kInt, {4}), Plain(Arg::Kind::kBool, {1}), Plain(Arg::Kind::kInts, {1, 2}), text, dtype,
+            floats, Number(DType::kBool, 1), Operands(Arg::Kind::kScalarList, 1, 1), Operands(Arg::Kind::kTensor, 2)},
+           {{0, false}, {1, true}, {-1, false}});
   const Args args(call, {x, s, Value()});
   EXPECT_EQ(args.size(), 13u);
   EXPECT_EQ(args.tensor(0).id(), x.id());

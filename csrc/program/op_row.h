@@ -1,4 +1,5 @@
-// A row of the lowering table: an op's name, how it is lowered, and facts about it. The table itself is lowering/table.h.
+// A row of the lowering table: an op's name, how it is lowered, and facts about it. The table itself is
+// lowering/table.h.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@ using Emit = Values (*)(Builder&, const Args&);
 // Facts of a row that its emit cannot say.
 enum Trait : uint32_t {
   kNoTraits = 0,
-  kRandom = 1 << 0,        // takes the generator's state as a last operand (schema argument `generator`)
-  kKeyScalars = 1 << 1,    // its Scalar and float arguments decide the program (rare: they are operands otherwise)
-  kFunctionalOnly = 1 << 2,// do not derive the in-place and out= variants
-  kNoMeta = 1 << 3,        // PyTorch has no meta kernel, or one that is wrong here: outputs are contiguous
-  kInternal = 1 << 4,      // ours, not an ATen op: name "tpu::...", not registered with the dispatcher
-  kIdempotent = 1 << 6,    // writes the same value however often: may write through overlapping strides, as on CPU
-  kPowIdentity = 1 << 5,   // Scalar arguments equal to a small number (-2..4, 0.5, -0.5) are part of the program
-  kOwnDerivative = 1 << 7, // composite in PyTorch, but with a backend kernel and a derivative of its own: bound all the same
+  kRandom = 1 << 0,          // takes the generator's state as a last operand (schema argument `generator`)
+  kKeyScalars = 1 << 1,      // its Scalar and float arguments decide the program (rare: they are operands otherwise)
+  kFunctionalOnly = 1 << 2,  // do not derive the in-place and out= variants
+  kNoMeta = 1 << 3,          // PyTorch has no meta kernel, or one that is wrong here: outputs are contiguous
+  kInternal = 1 << 4,        // ours, not an ATen op: name "tpu::...", not registered with the dispatcher
+  kIdempotent = 1 << 6,      // writes the same value however often: may write through overlapping strides, as on CPU
+  kPowIdentity = 1 << 5,     // Scalar arguments equal to a small number (-2..4, 0.5, -0.5) are part of the program
+  kOwnDerivative = 1
+      << 7,  // composite in PyTorch, but with a backend kernel and a derivative of its own: bound all the same
 };
 
 struct OpRow {

@@ -22,29 +22,52 @@ struct Array {
   std::vector<double> values;
 };
 
-inline Array F32(Dims dims, std::vector<double> values) { return {{DType::kFloat32, std::move(dims)}, std::move(values)}; }
-inline Array I32(Dims dims, std::vector<double> values) { return {{DType::kInt32, std::move(dims)}, std::move(values)}; }
-inline Array I64(Dims dims, std::vector<double> values) { return {{DType::kInt64, std::move(dims)}, std::move(values)}; }
-inline Array Bools(Dims dims, std::vector<double> values) { return {{DType::kBool, std::move(dims)}, std::move(values)}; }
-inline Array C64(Dims dims, std::vector<double> values) { return {{DType::kComplex64, std::move(dims)}, std::move(values)}; }
-inline Array Of(DType dtype, Dims dims, std::vector<double> values) { return {{dtype, std::move(dims)}, std::move(values)}; }
+inline Array F32(Dims dims, std::vector<double> values) {
+  return {{DType::kFloat32, std::move(dims)}, std::move(values)};
+}
+inline Array I32(Dims dims, std::vector<double> values) {
+  return {{DType::kInt32, std::move(dims)}, std::move(values)};
+}
+inline Array I64(Dims dims, std::vector<double> values) {
+  return {{DType::kInt64, std::move(dims)}, std::move(values)};
+}
+inline Array Bools(Dims dims, std::vector<double> values) {
+  return {{DType::kBool, std::move(dims)}, std::move(values)};
+}
+inline Array C64(Dims dims, std::vector<double> values) {
+  return {{DType::kComplex64, std::move(dims)}, std::move(values)};
+}
+inline Array Of(DType dtype, Dims dims, std::vector<double> values) {
+  return {{dtype, std::move(dims)}, std::move(values)};
+}
 
 // Calls visit(T{}) with the C++ type of a component of `dtype`.
 template <class Visit>
 void WithComponent(DType dtype, Visit visit) {
   switch (RealOf(dtype)) {
     case DType::kBool:
-    case DType::kUInt8: return visit(uint8_t{});
-    case DType::kInt8: return visit(int8_t{});
-    case DType::kInt16: return visit(int16_t{});
-    case DType::kInt32: return visit(int32_t{});
-    case DType::kInt64: return visit(int64_t{});
-    case DType::kUInt16: return visit(uint16_t{});
-    case DType::kUInt32: return visit(uint32_t{});
-    case DType::kUInt64: return visit(uint64_t{});
-    case DType::kFloat32: return visit(float{});
-    case DType::kFloat64: return visit(double{});
-    default: Fail(Code::kInvalidArgument, "test: expected a type with a C++ counterpart, got ", Name(dtype));
+    case DType::kUInt8:
+      return visit(uint8_t{});
+    case DType::kInt8:
+      return visit(int8_t{});
+    case DType::kInt16:
+      return visit(int16_t{});
+    case DType::kInt32:
+      return visit(int32_t{});
+    case DType::kInt64:
+      return visit(int64_t{});
+    case DType::kUInt16:
+      return visit(uint16_t{});
+    case DType::kUInt32:
+      return visit(uint32_t{});
+    case DType::kUInt64:
+      return visit(uint64_t{});
+    case DType::kFloat32:
+      return visit(float{});
+    case DType::kFloat64:
+      return visit(double{});
+    default:
+      Fail(Code::kInvalidArgument, "test: expected a type with a C++ counterpart, got ", Name(dtype));
   }
 }
 

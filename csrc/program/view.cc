@@ -24,7 +24,8 @@ std::vector<StridedDim> MovingDims(const ViewSpec& view) {
   return dims;
 }
 
-// The base's type when its bytes are read as `dtype`: the last dim grows or shrinks, or all is flattened where it can't.
+// The base's type when its bytes are read as `dtype`: the last dim grows or shrinks, or all is flattened where it
+// can't.
 TensorType Reinterpreted(const TensorType& base, DType dtype) {
   if (base.dtype == dtype) return base;
   TensorType type{dtype, base.dims};
@@ -232,7 +233,8 @@ Value FromViewDims(Builder& b, const ViewPlan& plan, Value x) {
   Dims sizes;
   for (int64_t d : sorted) sizes.push_back(plan.view_sizes[d]);
   Dims permutation;
-  for (int64_t d : plan.order) permutation.push_back(std::lower_bound(sorted.begin(), sorted.end(), d) - sorted.begin());
+  for (int64_t d : plan.order)
+    permutation.push_back(std::lower_bound(sorted.begin(), sorted.end(), d) - sorted.begin());
   return b.Transpose(b.Reshape(x, sizes), permutation);
 }
 

@@ -17,7 +17,8 @@ struct ViewSpec {
   int64_t offset = 0;
 };
 
-// How a view is read from (and written to) a base value of a given type. Static parts decide the program; `starts` are operands.
+// How a view is read from (and written to) a base value of a given type. Static parts decide the program; `starts` are
+// operands.
 struct ViewPlan {
   enum class Kind : uint8_t {
     kIdentity,  // the base itself (perhaps reshaped)
@@ -26,13 +27,13 @@ struct ViewPlan {
     kEmpty,     // no elements
   };
   Kind kind = Kind::kIdentity;
-  DType dtype = DType::kInvalid;   // of the view; the base is bitcast first where it differs
-  Dims box_dims;                   // base reshaped to this (row-major)
-  Dims sizes, steps;               // of the box, per box dim
-  std::vector<bool> dynamic;       // which box dims have an operand as start (others start at 0)
-  Dims order;                      // view dims (without ones and broadcast) in box-dim order
-  Dims view_sizes, view_strides;   // the whole view; strides count for kGather and broadcasts (stride 0)
-  Dims starts;                     // values of the operands, in box-dim order; kGather: {offset}. Not part of the program
+  DType dtype = DType::kInvalid;  // of the view; the base is bitcast first where it differs
+  Dims box_dims;                  // base reshaped to this (row-major)
+  Dims sizes, steps;              // of the box, per box dim
+  std::vector<bool> dynamic;      // which box dims have an operand as start (others start at 0)
+  Dims order;                     // view dims (without ones and broadcast) in box-dim order
+  Dims view_sizes, view_strides;  // the whole view; strides count for kGather and broadcasts (stride 0)
+  Dims starts;  // values of the operands, in box-dim order; kGather: {offset}. Not part of the program
 
   // Static parts as numbers, and back: what an OpCall carries.
   Dims Encode() const;

@@ -279,9 +279,7 @@ TEST(ExecutableTest, BadProgramTextGivesThePluginsText) {
 
 TEST(ExecutableTest, WrongExpectationsAreRefused) {
   EXPECT_EQ(ErrorOf([] { CompileOn(0, kAdd, {kF4, kF4}); }), "executable: expected 2 outputs, got 1");
-  EXPECT_EQ(ErrorOf([] {
-              CompileOn(0, kAdd, {TensorType{DType::kFloat64, {4}}});
-            }),
+  EXPECT_EQ(ErrorOf([] { CompileOn(0, kAdd, {TensorType{DType::kFloat64, {4}}}); }),
             "executable: expected output 0 to be tensor<4xf64>, got tensor<4xf32>");
   EXPECT_EQ(ErrorOf([] { CompileOn(7, kAdd); }), "compile: expected a device below 2, got 7");
   auto executable = CompileOn(0, kAdd);
