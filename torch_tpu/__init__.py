@@ -34,6 +34,28 @@ def fallback_counts() -> dict[str, int]:
     return dict(_C.fallback_counts())
 
 
+def explain(device: int = 0) -> str:
+    """What fused mode (`EagerMode.DEFER_AND_FUSE`) ran on tpu:`device` since the last call, as a table.
+
+    A line stands for the flushes of one kind: why they happened, their number of ops, inputs, outputs and donated inputs, how
+    often, how many of them had to be lowered and compiled, and the time on the host in ms (the programs run behind it).
+    """
+    from . import _C
+
+    lines: dict[tuple[object, ...], list[float]] = {}
+    for reason, ops, inputs, outputs, donated, compiled, milliseconds in _C.take_flush_records(device):
+        line = lines.setdefault((reason, ops, inputs, outputs, donated), [0, 0, 0.0])
+        line[0] += 1
+        line[1] += compiled
+        line[2] += milliseconds
+    head = f" {'why':20}{'ops':>7}{'inputs':>9}{'outputs':>9}{'donated':>9}{'times':>7}{'compiled':>10}{'ms':>10}"
+    rows = [
+        f" {reason!s:20}{ops:>7}{inputs:>9}{outputs:>9}{donated:>9}{times:>7.0f}{compiled:>10.0f}{ms:>10.1f}"
+        for (reason, ops, inputs, outputs, donated), (times, compiled, ms) in lines.items()
+    ]
+    return "\n".join([head, *rows]) if rows else "fused mode ran nothing since the last call"
+
+
 def reset_fallback_counts() -> None:
     """Sets the counts of `fallback_counts` to zero. Warnings that were already given are not given again."""
     from . import _C
