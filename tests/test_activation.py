@@ -109,3 +109,19 @@ def test_in_place(mode):
     start = torch.randn(20)
     for fn in (F.relu_, F.leaky_relu_, F.elu_, lambda x: F.silu(x, inplace=True), lambda x: F.hardtanh_(x, -0.5, 0.5)):
         both(lambda d, fn=fn: fn(start.to(d, copy=True)), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_bounds_that_a_short_float_rounds(mode, dtype):
+    """Some kernels round a bound to the tensor's type, some do not: on the bound itself the two differ."""
+    for bound in (0.3, 0.4, 0.6, 0.7):
+        x = torch.tensor([bound, -bound] * 20).to(dtype)
+        for fn in (F.hardshrink, F.softshrink, lambda a, v: F.threshold(a, v, 7.0), lambda a, v: F.hardtanh(a, -v, v)):
+
+            def work(d, fn=fn, x=x, bound=bound):
+                leaf = x.to(d, copy=True).requires_grad_()
+                y = fn(leaf, bound)
+                y.sum().backward()
+                return y, leaf.grad
+
+            both(work, rtol=1e-2)

@@ -204,3 +204,17 @@ def test_the_environment_starts_it() -> None:
     out = child("import torch; import torch_tpu; print(torch.tpu.eager_mode.name, (torch.ones(2, device='tpu') + 1).tolist())",
                 TORCH_TPU_DEFER_AND_FUSE="1")
     assert out.split()[0] == "DEFER_AND_FUSE" and "[2.0, 2.0]" in out
+
+
+def test_settings_of_a_thread_nest_in_any_order() -> None:
+    strict = torch.tpu.EagerMode.DEFER_NEVER
+    x = torch.ones(2, 2, device="tpu")
+    with torch.tpu.set_eager_mode(strict):
+        with torch.tpu.precision(torch.tpu.Precision.HIGH):
+            with torch.tpu.set_eager_mode(FUSED), torch.profiler.profile():
+                assert torch.tpu.eager_mode is FUSED
+                y = x @ x
+            assert torch.tpu.eager_mode is strict
+        assert _C.precision() == -1
+    assert torch.tpu.eager_mode is FUSED
+    same(y, torch.full((2, 2), 2.0))

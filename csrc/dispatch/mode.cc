@@ -21,38 +21,58 @@ std::atomic<int>& ProcessMode() {
   return mode;
 }
 
-// The thread's own mode travels with autograd to its threads: this is what PyTorch hands over to them.
-const c10::DebugInfoKind kModeSlot = c10::DebugInfoKind::TEST_INFO_2;
-struct ModeInfo : c10::DebugInfoBase {
-  explicit ModeInfo(int mode) : mode(mode) {}
-  int mode;
+// A thread's own settings travel with autograd to its threads: debug info is what PyTorch hands over to them. They
+// never change once pushed, since other threads may see them.
+struct Settings : c10::DebugInfoBase {
+  int mode = -1, precision = -1;
 };
-thread_local int precision_override = -1;
+const c10::DebugInfoKind kSlot = c10::DebugInfoKind::TEST_INFO_2;
+
+Settings Get() {
+  const auto* settings = dynamic_cast<Settings*>(c10::ThreadLocalDebugInfo::get(kSlot));
+  return settings == nullptr ? Settings() : *settings;
+}
+
+void Set(const Settings& settings) {
+  // Debug info is a stack. Ours is on top unless a profiler started in between; then the new settings cover the old
+  // ones.
+  if (c10::ThreadLocalDebugInfo::get(kSlot) != nullptr) {
+    try {
+      c10::ThreadLocalDebugInfo::_pop(kSlot);
+    } catch (const c10::Error&) {
+    }
+  }
+  const bool covers = c10::ThreadLocalDebugInfo::get(kSlot) != nullptr;
+  if (covers || settings.mode >= 0 || settings.precision >= 0) {
+    c10::ThreadLocalDebugInfo::_push(kSlot, std::make_shared<Settings>(settings));
+  }
+}
 
 }  // namespace
 
 EagerMode CurrentMode() {
-  const int mode = ThreadMode();
+  const int mode = Get().mode;
   return static_cast<EagerMode>(mode >= 0 ? mode : ProcessMode().load(std::memory_order_relaxed));
 }
 
 void SetProcessMode(EagerMode mode) { ProcessMode() = static_cast<int>(mode); }
 
 void SetThreadMode(int mode) {
-  if (ThreadMode() >= 0) c10::ThreadLocalDebugInfo::_pop(kModeSlot);
-  if (mode >= 0) c10::ThreadLocalDebugInfo::_push(kModeSlot, std::make_shared<ModeInfo>(mode));
+  Settings settings = Get();
+  settings.mode = mode;
+  Set(settings);
 }
+int ThreadMode() { return Get().mode; }
 
-int ThreadMode() {
-  const auto* info = dynamic_cast<ModeInfo*>(c10::ThreadLocalDebugInfo::get(kModeSlot));
-  return info == nullptr ? -1 : info->mode;
+void SetPrecisionOverride(int precision) {
+  Settings settings = Get();
+  settings.precision = precision;
+  Set(settings);
 }
-
-void SetPrecisionOverride(int precision) { precision_override = precision; }
-int PrecisionOverride() { return precision_override; }
+int PrecisionOverride() { return Get().precision; }
 
 Precision CurrentPrecision() {
-  if (precision_override >= 0) return static_cast<Precision>(precision_override);
+  if (const int precision = Get().precision; precision >= 0) return static_cast<Precision>(precision);
   switch (at::globalContext().float32MatmulPrecision()) {
     case at::Float32MatmulPrecision::HIGH:
       return Precision::kHigh;
