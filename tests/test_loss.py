@@ -91,9 +91,7 @@ def test_bce_stays_finite(mode):
     assert got[0] == 100
     weight = torch.tensor([2.0, 3.0, 1.0, 0.5])
     both(
-        lambda d: F.binary_cross_entropy_with_logits(
-            (x * 300).to(d), y.to(d), pos_weight=weight.to(d), reduction="none"
-        ),
+        lambda d: F.binary_cross_entropy_with_logits((x * 300).to(d), y.to(d), pos_weight=weight.to(d), reduction="none"),
         **CLOSE,
     )
 
