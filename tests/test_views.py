@@ -191,3 +191,12 @@ def test_channels_last_layout(mode: str) -> None:
                 y.is_contiguous(memory_format=torch.channels_last), (y * x).stride(), y[:, 1:].stride(), y.sum(1)]
 
     both(run)
+
+
+def test_conjugate_views_are_read_as_conjugates(mode: str) -> None:
+    def run(device: str):
+        z = torch.complex(torch.arange(6.0), torch.arange(6.0).flip(0)).view(2, 3).to(device)
+        w = torch.stack([z, z * 2])
+        return z @ z.mH, torch.bmm(w, w.mH), z.conj() + 1, z.conj().imag * 2
+
+    both(run, rtol=1e-6, atol=1e-6)
