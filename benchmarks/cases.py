@@ -80,6 +80,15 @@ def _training(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss_of:
     return work
 
 
+def mlp(device: str) -> Work:
+    """A training step of an MLP 256-512-256: batch 64, AdamW."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256)).to(device)
+    x, y = torch.randn(64, 256).to(device), torch.randn(64, 256).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    return _training(model, optimizer, lambda: F.mse_loss(model(x), y))
+
+
 def digits(device: str) -> Work:
     """A training step of the digits example: batch 64, SGD with momentum."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
@@ -114,8 +123,7 @@ def gpt2(device: str) -> Work:
     return _training(model, optimizer, lambda: model(tokens, labels=tokens).loss)
 
 
-def llama(device: str) -> Work:
-    """A training step of Llama: 4 layers, width 256, batch 4 of 128 tokens, AdamW."""
+def _llama(device: str) -> torch.nn.Module:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
@@ -129,10 +137,30 @@ def llama(device: str) -> Work:
         max_position_embeddings=128,
         attn_implementation="eager",
     )
-    model = LlamaForCausalLM(config).to(device)
+    return LlamaForCausalLM(config).to(device)
+
+
+def llama(device: str) -> Work:
+    """A training step of Llama: 4 layers, width 256, batch 4 of 128 tokens, AdamW."""
+    model = _llama(device)
     tokens = torch.randint(0, 1024, (4, 128)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     return _training(model, optimizer, lambda: model(tokens, labels=tokens).loss)
+
+
+def llama_forward(device: str) -> Work:
+    """A forward pass of the same Llama, without gradients."""
+    model = _llama(device).eval()
+    tokens = torch.randint(0, 1024, (4, 128)).to(device)
+
+    def work(n: int) -> torch.Tensor:
+        logits = torch.zeros(())
+        with torch.no_grad():
+            for _ in range(n):
+                logits = model(tokens, use_cache=False).logits
+        return logits
+
+    return work
 
 
 def resnet18(device: str) -> Work:
@@ -150,5 +178,5 @@ def resnet18(device: str) -> Work:
 
 
 CASES: dict[str, Callable[[str], Work]] = {
-    case.__name__: case for case in (add, chain, matmul, matmul_bf16, digits, gpt2, llama, resnet18)
+    case.__name__: case for case in (add, chain, matmul, matmul_bf16, mlp, digits, gpt2, llama, llama_forward, resnet18)
 }

@@ -1,4 +1,4 @@
-"""Paired, interleaved measurements of several sides, and their table.
+"""Paired, interleaved measurements of several sides.
 
 Every round asks each side for one batch, one after the other, so that what else the machine does meets all of them. The
 figure of a side is the median of its rounds; a ratio is the median of the rounds' ratios. The side `loop` is a C++ loop that
@@ -13,39 +13,36 @@ import shlex
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from rows import FUSED, STRICT, Row
 
 HERE = Path(__file__).resolve().parent
 PEER_ENV = "TORCH_TPU_PEER_ENV"  # a script that sets up the peer's environment, with a `run_peer` module in it
-
-
-@dataclass(frozen=True)
-class Row:
-    """A case of cases.py, repetitions per batch, rounds, and the target, if any: a side and the largest ratio to it."""
-
-    case: str
-    n: int
-    rounds: int
-    target: tuple[str, float] | None = None
+MODE_ENV = "TORCH_TPU_DEFER_AND_FUSE"  # the peer's mode; ours is set by request
 
 
 class Worker:
-    """A process that measures."""
+    """A process that measures: `tpu`, `cpu`, or the peer in one of its modes."""
 
-    def __init__(self, name: str) -> None:
-        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-        command = [sys.executable, str(HERE / "worker.py"), name]
-        if name == "peer":
-            script = f"source {shlex.quote(os.environ[PEER_ENV])} && exec python {shlex.quote(str(HERE / 'worker.py'))} peer"
-            command = ["bash", "-c", script]
-        if name == "cpu":
-            environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    def __init__(self, kind: str, mode: str = STRICT, environment: Mapping[str, str] | None = None) -> None:
+        variables = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
+        command = [sys.executable, str(HERE / "worker.py"), kind]
+        if kind == "peer":
+            for name in ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH"):  # the script brings its own
+                variables.pop(name, None)
+            variables[MODE_ENV] = "1" if mode == FUSED else "0"
+            worker = shlex.quote(str(HERE / "worker.py"))
+            command = ["bash", "-c", f"source {shlex.quote(os.environ[PEER_ENV])} && exec python {worker} peer"]
+        if kind == "cpu":
+            variables["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=variables
         )
 
-    def ask(self, request: dict[str, object]) -> dict[str, object]:
+    def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """The answer to a request, with `error` when the process has ended."""
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
@@ -59,81 +56,59 @@ class Worker:
     def close(self) -> None:
         """Ends the process."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended by itself
+        self.process.wait(timeout=60)
 
 
-class Side:
-    """What is compared: a worker, and how it is asked."""
+class Sides:
+    """All that is compared, by name: tpu, loop, cpu, and where the environment has the peer, `peer strict` and `peer fused`."""
 
-    def __init__(self, name: str, worker: Worker) -> None:
-        self.name = name
-        self.worker = worker
-        self.broken: set[str] = set()
+    def __init__(self) -> None:
+        self.has_peer = bool(os.environ.get(PEER_ENV))
+        ours = Worker("tpu")
+        self.workers = {"tpu": ours, "loop": ours, "cpu": Worker("cpu")}
+        if self.has_peer:
+            self.workers["peer strict"] = Worker("peer", STRICT)
+            self.workers["peer fused"] = Worker("peer", FUSED)
+        self.broken: set[tuple[str, str]] = set()
 
-    def measure(self, case: str, n: int) -> float | None:
+    def measure(self, side: str, row: Row) -> float | None:
         """Seconds per repetition; None when this side cannot do it (the reason is printed once)."""
-        if case in self.broken:
+        if (side, row.name) in self.broken:
             return None
-        answer = self.worker.ask({"case": case, "n": n, "loop": self.name == "loop"})
+        mode = side.removeprefix("peer ") if side.startswith("peer") else STRICT if side == "cpu" else row.mode
+        answer = self.workers[side].ask({"case": row.case, "n": row.n, "mode": mode, "loop": side == "loop"})
         if "error" in answer:
-            self.broken.add(case)
-            print(f"{case} on {self.name}: {answer['error']}", file=sys.stderr)
+            self.broken.add((side, row.name))
+            print(f"{row.name} on {side}: {answer['error']}", file=sys.stderr)
             return None
-        return float(str(answer["seconds"]))
+        return float(answer["seconds"]) / row.per
 
-
-def sides() -> list[Side]:
-    """Ours and its loop, CPU PyTorch, and the peer where TORCH_TPU_PEER_ENV points to it."""
-    ours = Worker("tpu")
-    found = [Side("tpu", ours), Side("loop", ours), Side("cpu", Worker("cpu"))]
-    if os.environ.get(PEER_ENV):
-        found.append(Side("peer", Worker("peer")))
-    return found
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"
-
-
-def run(title: str, rows: list[Row]) -> bool:
-    """Measures and prints. Returns whether every target that could be checked was met."""
-    from rich.console import Console
-    from rich.table import Table
-
-    compared = sides()
-    table = Table(title=title)
-    for heading in ("work", "tpu", "C++ loop", "CPU PyTorch", "peer", "tpu / loop", "tpu / CPU", "tpu / peer", "target"):
-        table.add_column(heading, justify="left" if heading == "work" else "right")
-    met = True
-    for row in rows:
-        taken: dict[str, list[float]] = {side.name: [] for side in compared}
-        for side in compared:  # the first call makes tensors and compiles
-            side.measure(row.case, 1)
-            side.measure(row.case, row.n)
+    def compare(self, row: Row) -> tuple[dict[str, float], dict[str, float]]:
+        """Medians by side, and medians of the ratios of our times to theirs."""
+        names = [name for name in self.workers if name != "loop" or row.mode == STRICT]
+        for name in names:  # makes tensors and compiles
+            for _ in range(3):
+                self.measure(name, row)
+        taken: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(row.rounds):
-            for side in compared:
-                seconds = side.measure(row.case, row.n)
+            for name in names:
+                seconds = self.measure(name, row)
                 if seconds is not None:
-                    taken[side.name].append(seconds)
-        median = {name: statistics.median(values) if values else None for name, values in taken.items()}
-        ratio = {}
-        for name in ("loop", "cpu", "peer"):
-            pairs = list(zip(taken["tpu"], taken.get(name, []), strict=False))
-            ratio[name] = statistics.median(a / b for a, b in pairs) if pairs else None
-        goal = "-"
-        if row.target is not None:
-            against, limit = row.target
-            found = ratio[against]
-            met = met and (found is None or found <= limit)
-            verdict = "" if found is None else " (met)" if found <= limit else " (missed)"
-            goal = f"{limit:g}x {against}{verdict}"
-        times = [_time(median.get(name)) for name in ("tpu", "loop", "cpu", "peer")]
-        table.add_row(row.case, *times, *(f"{r:.2f}" if r is not None else "-" for r in ratio.values()), goal)
-    for side in compared:
-        if side.name != "loop":
-            side.worker.close()
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
-    return met
+                    taken[name].append(seconds)
+        medians = {name: statistics.median(values) for name, values in taken.items() if values}
+        ratios = {
+            name: statistics.median(a / b for a, b in zip(taken["tpu"], values, strict=False))
+            for name, values in taken.items()
+            if values and taken["tpu"]
+        }
+        return medians, ratios
+
+    def close(self) -> None:
+        """Ends all processes."""
+        for name, worker in self.workers.items():
+            if name != "loop":
+                worker.close()

@@ -34,6 +34,34 @@ def fallback_counts() -> dict[str, int]:
     return dict(_C.fallback_counts())
 
 
+def host_kernel_counts() -> dict[str, int]:
+    """How often each host kernel (`convolution`, `svd`, ...) ran inside a program since the last reset.
+
+    A program of a CPU plugin may call PyTorch's own CPU kernels where XLA's code is slow or has no form; see
+    `set_host_kernels`. On a TPU the table is always empty. Counts are of finished and running work: synchronize first.
+    """
+    from . import _C
+
+    return dict(_C.host_kernel_counts())
+
+
+def reset_host_kernel_counts() -> None:
+    """Sets the counts of `host_kernel_counts` to zero."""
+    from . import _C
+
+    _C.reset_host_kernel_counts()
+
+
+def set_host_kernels(enabled: bool) -> None:
+    """Whether programs made from now on may call host kernels. `TORCH_TPU_HOST_KERNELS=0` is the same from the start.
+
+    Programs of the two kinds have different keys, so switching back finds what was compiled before.
+    """
+    from . import _C
+
+    _C.set_host_kernels(enabled)
+
+
 def explain(device: int = 0) -> str:
     """What fused mode (`EagerMode.DEFER_AND_FUSE`) ran on tpu:`device` since the last call, as a table.
 

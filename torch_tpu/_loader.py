@@ -67,6 +67,10 @@ def _register() -> None:
     )
     torch.set_autocast_dtype("tpu", torch.bfloat16)
     _choose_for_accelerate(bool(found.candidates))
+    from .integrations import flex_attention, inductor
+
+    flex_attention.install()
+    inductor.install()
 
 
 def _num_devices() -> int:

@@ -9,5 +9,6 @@ void BindErrors(pybind11::module_& m);
 void BindDevice(pybind11::module_& m);
 void BindCache(pybind11::module_& m);
 void BindDispatch(pybind11::module_& m);
+void BindCompile(pybind11::module_& m);
 
 }  // namespace torch_tpu

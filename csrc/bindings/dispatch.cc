@@ -4,6 +4,7 @@
 #include "bindings/bindings.h"
 #include "device/queue.h"
 #include "dispatch/fallback.h"
+#include "dispatch/host_kernels/host_kernels.h"
 #include "dispatch/mode.h"
 #include "dispatch/registration.h"
 #include "dispatch/replay.h"
@@ -14,6 +15,7 @@ namespace torch_tpu {
 void BindDispatch(pybind11::module_& m) {
   RegisterFallback();
   RegisterRows();
+  RegisterHostKernels();
   m.def("eager_mode", [] { return static_cast<int>(CurrentMode()); });
   m.def("set_eager_mode", [](int mode) { SetProcessMode(static_cast<EagerMode>(mode)); });
   m.def("thread_eager_mode", &ThreadMode);
@@ -40,6 +42,10 @@ void BindDispatch(pybind11::module_& m) {
   m.def("reset_fallback_counts", &ResetFallbackCounts);
   m.def("fallback_policy", [] { return static_cast<int>(GetFallbackPolicy()); });
   m.def("set_fallback_policy", [](int policy) { SetFallbackPolicy(static_cast<FallbackPolicy>(policy)); });
+  m.def("host_kernels", &HostKernels);
+  m.def("set_host_kernels", &SetHostKernels);
+  m.def("host_kernel_counts", &HostKernelCounts);
+  m.def("reset_host_kernel_counts", &ResetHostKernelCounts);
   m.def("start_recording", &LaunchLog::Start);
   m.def("stop_recording", &LaunchLog::Stop);
   m.def("replay", &LaunchLog::Replay, pybind11::call_guard<pybind11::gil_scoped_release>());

@@ -25,6 +25,7 @@ std::atomic<DeviceContext*> g_context{nullptr};
 std::atomic<bool> g_touched{false};  // a start was tried: threads and locks of a plugin may exist
 std::atomic<bool> g_bad_fork{false};
 std::atomic<bool> g_closed{false};
+std::atomic<void (*)(Client&)> g_start_hook{nullptr};
 std::atomic<int> g_device_count{-1};  // -1: not known yet
 
 std::mutex& Mutex() {
@@ -95,6 +96,8 @@ void Configure(std::vector<PluginCandidate> candidates, int num_devices) {
 
 bool DeviceContext::IsInitialized() { return g_context.load(std::memory_order_acquire) != nullptr; }
 
+void DeviceContext::SetStartHook(void (*hook)(Client&)) { g_start_hook.store(hook); }
+
 bool DeviceContext::IsInBadFork() { return g_bad_fork.load(std::memory_order_relaxed); }
 
 void DeviceContext::CheckFork() {
@@ -122,6 +125,7 @@ DeviceContext& DeviceContext::Start() {
   context->compiler_ = std::make_unique<Compiler>(context->client_.get());
   const int found = static_cast<int>(context->client_->devices().size());
   if (found == 0) Fail(Code::kUnavailable, "torch_tpu: plugin ", plugin->name(), " started, but shows no device");
+  if (auto* hook = g_start_hook.load()) hook(*context->client_);
   context->num_devices_ = settings.num_devices > 0 ? std::min(settings.num_devices, found) : found;
   if (context->client_->is_cpu()) {
     std::fprintf(stderr, "torch_tpu: no TPU found, running on XLA's CPU plugin (%s)\n", plugin->name().c_str());

@@ -22,6 +22,8 @@ class DeviceContext {
   // with multiprocessing, you must use the 'spawn' start method"); after Shutdown.
   static DeviceContext& Get();
   static bool IsInitialized();
+  // `hook` runs with each client right after its start, before anything is compiled or loaded.
+  static void SetStartHook(void (*hook)(Client&));
   // True in a child forked after the client started: nothing of the client may be touched there, not even to free it.
   static bool IsInBadFork();
   static void CheckFork();  // throws the error of Get in such a child

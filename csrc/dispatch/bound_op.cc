@@ -5,9 +5,11 @@
 #include "device/context.h"
 #include "device/generator.h"
 #include "device/queue.h"
+#include "dispatch/capture.h"
 #include "dispatch/dtype_map.h"
 #include "dispatch/errors.h"
 #include "dispatch/host_values.h"
+#include "dispatch/index_checks.h"
 #include "dispatch/mode.h"
 #include "dispatch/replay.h"
 #include "dispatch/tape.h"
@@ -71,6 +73,7 @@ BoundOp::Kind KindOf(const c10::TypePtr& given) {
 
 BoundOp::BoundOp(const OpRow& row, c10::FunctionSchema schema, Form form, std::optional<c10::OperatorHandle> handle)
     : row_(row), schema_(std::move(schema)), form_(form), handle_(handle), check_(ScalarCheckOf(row.name)) {
+  if (check_ == nullptr) check_ = IndexCheckOf(row.name);
   for (const c10::Argument& argument : schema_.arguments()) {
     Param param;
     param.kind = KindOf(argument.real_type());
@@ -182,30 +185,36 @@ void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, 
 // Random ops: the generator's state is the program's last input, and moves on.
 void BoundOp::AddRandomState(Walk& walk, const torch::jit::Stack& stack, size_t begin) const {
   if (!(row_.traits & kRandom)) return;
-  // At most two words per element are drawn, and a few more for ops that draw per row.
   const auto state = GeneratorFor(walk.generator() ? std::optional(*walk.generator()) : std::nullopt, walk.device())
-                         .Reserve(2 * static_cast<uint64_t>(LargestNumel(walk, stack, begin)) + 4);
+                         .Reserve(RandomWords(walk, stack, begin));
   const uint64_t words[2] = {state.first, state.second};
-  DeviceContext& context = DeviceContext::Get();
-  walk.AddInput(context.client().FromHost(context.device(walk.device()), words, TensorType{DType::kUInt64, {2}}));
+  walk.AddState(words);
 }
 
 void BoundOp::Record(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin) {
-  Tape& tape = Tape::Of(walk.device());
-  std::vector<std::shared_ptr<Pending>> values;
+  Capture* const capture = walk.capture();
+  Tape& tape = capture != nullptr ? capture->tape() : Tape::Of(walk.device());
+  Tape::Values values;
   if (!entry.graph.outputs.empty()) {
-    tape.SetPrecision(static_cast<int>(CurrentPrecision()));
-    // A change of precision flushes: what was pending may be a buffer now.
-    for (const TensorUse& use : walk.tensors()) {
-      if (use.context != nullptr) Settle(*use.context);
+    if (entry.precise || capture != nullptr) {
+      tape.SetPrecision(static_cast<int>(CurrentPrecision()));
+      // A change of precision flushes: what was pending may be a buffer now.
+      for (const TensorUse& use : walk.tensors()) {
+        if (use.context != nullptr) Settle(*use.context);
+      }
     }
-    AddRandomState(walk, *stack, begin);
+    if (capture == nullptr) AddRandomState(walk, *stack, begin);
     auto reference = [&](const InputRef& input) {
+      if (input.host != nullptr) return tape.Words(*input.host, walk.words(input));
       if (input.owner != nullptr && input.owner->value == nullptr) return tape.Reference(*input.owner->pending);
       return tape.Input(walk.reference(input), input.owner != nullptr);
     };
-    std::vector<Tape::Ref> refs, replaced(entry.outputs.size(), Tape::kNone);
+    c10::SmallVector<Tape::Ref, 16> refs;
+    c10::SmallVector<Tape::Ref, 4> replaced(entry.outputs.size(), Tape::kNone);
     for (const InputRef& input : walk.inputs()) refs.push_back(reference(input));
+    if (capture != nullptr && (row_.traits & kRandom)) {
+      refs.push_back(capture->RandomState(walk.generator(), RandomWords(walk, *stack, begin)));
+    }
     for (const Entry::Store& store : entry.stores) {
       const int input = walk.tensors()[store.use].input;
       if (input >= 0) replaced[store.output] = refs[input];
@@ -220,6 +229,11 @@ void BoundOp::Record(const Entry& entry, Walk& walk, torch::jit::Stack* stack, s
   PushResults(entry, walk.device(), stack, begin,
               [&](StorageContext& context, int output) { context.pending = std::move(values[output]); });
   tape.EndStep();
+}
+
+// At most two words per element are drawn, and a few more for ops that draw per row.
+uint64_t BoundOp::RandomWords(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const {
+  return 2 * static_cast<uint64_t>(LargestNumel(walk, stack, begin)) + 4;
 }
 
 int64_t BoundOp::LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const {

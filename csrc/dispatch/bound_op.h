@@ -9,6 +9,7 @@
 #include <ATen/core/stack.h>
 #include <c10/util/SmallVector.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,8 @@ class BoundOp {
   const OpRow& row() const { return row_; }
   Form form() const { return form_; }
   std::string name() const;  // "aten::add.Tensor"
+  // Some program of this op holds products, so that their precision is part of its keys.
+  bool precise() const { return precise_.load(std::memory_order_relaxed); }
 
   enum class Kind : uint8_t {
     kTensor,
@@ -77,14 +80,21 @@ class BoundOp {
   Plan Snapshot(const torch::jit::Stack& stack, size_t begin, int device) const;
   // Tensor uses that results go to, in order; out= arguments of another size than the meta kernel's go to
   // entry->resizes.
-  std::vector<size_t> WrittenUses(const torch::jit::Stack& stack, size_t begin, const std::optional<MetaResult>& meta,
-                                  Entry* entry) const;
+  std::vector<size_t> WrittenUses(const Plan& plan, const torch::jit::Stack& stack, size_t begin,
+                                  const std::optional<MetaResult>& meta, Entry* entry) const;
+  bool AddResizes(const Plan& plan, const torch::jit::Stack& stack, size_t begin, const std::vector<TensorType>& types,
+                  Entry* entry) const;
+  static Dims ColumnMajor(const Dims& sizes, const Plan& plan);
+  Dims OutStrides(const Dims& sizes, const Plan& plan) const;
   void ResolveMarks(torch::jit::Stack& stack, size_t begin) const;
   size_t CountResults(const torch::jit::Stack& stack, size_t begin) const;
-  Entry::Result ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value, GraphMaker& maker) const;
+  Entry::Result ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value, GraphMaker& maker,
+                         const Plan& plan) const;
+  Dims StatedStrides(const Dims& sizes, const Plan& plan) const;
   void AddStores(const Plan& plan, const std::vector<size_t>& written, const std::vector<TensorType>& types,
                  int32_t first, GraphMaker& maker, Entry* entry) const;
   static void ResizeOut(const at::Tensor& out, const Entry::Resize& resize);
+  uint64_t RandomWords(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const;
   int64_t LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const;
   void Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, size_t begin);
   // Fused mode: the op goes on the tape.
@@ -99,6 +109,7 @@ class BoundOp {
   std::optional<c10::OperatorHandle> handle_;
   std::vector<Param> params_;
   ScalarCheck check_ = nullptr;
+  mutable std::atomic<bool> precise_{false};
   std::mutex mutex_;  // of entries_
   std::unordered_map<std::string, std::unique_ptr<Entry>, KeyHash, std::equal_to<>> entries_;
 };

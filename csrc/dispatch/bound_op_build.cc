@@ -1,4 +1,5 @@
 // A miss: from a call's arguments to a compiled entry.
+#include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 
@@ -169,11 +170,22 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
     throw;
   }
 
-  const std::vector<size_t> written = WrittenUses(stack, begin, meta, entry.get());
+  if (meta && row_.traits & kLayoutOfCpu && form_ == Form::kOut) {
+    if (std::optional<torch::jit::Stack> results = RunCpu(*handle_, stack, begin)) {
+      size_t next = 0;
+      for (size_t i = 0; i < params_.size(); ++i) {
+        if (params_[i].is_out) meta->arguments[i] = results->at(next++);
+      }
+    }
+  }
+
+  const std::vector<size_t> written = WrittenUses(plan, stack, begin, meta, entry.get());
   if (!entry->resizes.empty()) return entry;
   std::vector<at::Tensor> expected;  // functional results as the meta kernel made them
   if (meta && form_ == Form::kFunctional) {
-    for (const c10::IValue& value : meta->results) Flatten(value, expected);
+    std::optional<torch::jit::Stack> results;
+    if (row_.traits & kLayoutOfCpu) results = RunCpu(*handle_, stack, begin);
+    for (const c10::IValue& value : results ? *results : meta->results) Flatten(value, expected);
   }
   const size_t num_results = form_ != Form::kFunctional ? written.size()
                              : meta                     ? expected.size()
@@ -197,6 +209,7 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
     throw;
   }
   const std::vector<TensorType> types = program.outputs;
+  if (form_ == Form::kOut && !meta && AddResizes(plan, stack, begin, types, entry.get())) return entry;
   Graph& graph = maker.graph();
   graph.outputs.clear();
 
@@ -204,7 +217,7 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
     for (size_t i = 0; i < num_results; ++i) {
       int32_t value = first + static_cast<int32_t>(i);
       const at::Tensor* like = i < expected.size() ? &expected[i] : nullptr;
-      entry->results.push_back(ResultOf(types[i], like, value, maker));
+      entry->results.push_back(ResultOf(types[i], like, value, maker, plan));
       if (entry->results.back().dtype == c10::ScalarType::Undefined) continue;
       entry->results.back().output = static_cast<int>(graph.outputs.size());
       graph.outputs.push_back(value);
@@ -216,13 +229,16 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   program = Lower(graph, options);
   entry->graph = graph;
   entry->outputs = program.outputs;
+  entry->precise = program.text.find("precision_config") != std::string::npos;
+  // The first program with products: from here keys name their precision, and this one's does already.
+  if (entry->precise && !precise_.exchange(true)) *key = Snapshot(stack, begin, device).key;
   if (CurrentMode() == EagerMode::kFused) return entry;
   entry->executable = Translated(
       name(), [&] { return context.compiler().Compile(program, context.compiler().DefaultOptions(device)); });
   return entry;
 }
 
-std::vector<size_t> BoundOp::WrittenUses(const torch::jit::Stack& stack, size_t begin,
+std::vector<size_t> BoundOp::WrittenUses(const Plan& plan, const torch::jit::Stack& stack, size_t begin,
                                          const std::optional<MetaResult>& meta, Entry* entry) const {
   std::vector<size_t> written;
   size_t use = 0;
@@ -242,10 +258,28 @@ std::vector<size_t> BoundOp::WrittenUses(const torch::jit::Stack& stack, size_t 
     if (!params_[i].is_out || !meta || params_[i].kind != Kind::kTensor) continue;
     const at::Tensor& wanted = meta->arguments[i].toTensor();
     if (!wanted.defined() || wanted.sizes() == value.toTensor().sizes()) continue;
-    entry->resizes.push_back({i, Dims(wanted.sizes().begin(), wanted.sizes().end()),
-                              Dims(wanted.strides().begin(), wanted.strides().end())});
+    const Dims sizes(wanted.sizes().begin(), wanted.sizes().end());
+    Dims strides = value.toTensor().numel() == 0 ? OutStrides(sizes, plan) : Dims();
+    if (strides.empty()) strides.assign(wanted.strides().begin(), wanted.strides().end());
+    entry->resizes.push_back({i, sizes, strides});
   }
   return written;
+}
+
+// Without a meta kernel the lowering decides the sizes of out= arguments. Whether there is one to resize.
+bool BoundOp::AddResizes(const Plan& plan, const torch::jit::Stack& stack, size_t begin,
+                         const std::vector<TensorType>& types, Entry* entry) const {
+  size_t result = 0;
+  for (size_t i = 0; i < params_.size() && result < types.size(); ++i) {
+    if (!params_[i].is_out || params_[i].kind != Kind::kTensor) continue;
+    const Dims& sizes = types[result++].dims;
+    const at::Tensor& out = stack[begin + i].toTensor();
+    if (!out.defined() || out.sizes() == c10::IntArrayRef(sizes)) continue;
+    Dims strides = out.numel() == 0 ? OutStrides(sizes, plan) : Dims();
+    if (strides.empty()) strides = ContiguousStrides(sizes);
+    entry->resizes.push_back({i, sizes, strides});
+  }
+  return !entry->resizes.empty();
 }
 
 size_t BoundOp::CountResults(const torch::jit::Stack& stack, size_t begin) const {
@@ -260,15 +294,56 @@ size_t BoundOp::CountResults(const torch::jit::Stack& stack, size_t begin) const
   return count;
 }
 
+// Those of a result of the first tensor's rank, column-major in the last two dims; empty: another rank.
+Dims BoundOp::ColumnMajor(const Dims& sizes, const Plan& plan) {
+  const c10::TensorImpl* first = plan.tensors.empty() ? nullptr : plan.tensors[0].impl;
+  if (first == nullptr || sizes.size() < 2 || Product(sizes) == 0 || first->dim() != static_cast<int64_t>(sizes.size()))
+    return {};
+  Dims strides = ContiguousStrides(sizes);
+  const size_t last = sizes.size() - 1;
+  strides[last] = sizes[last - 1];
+  strides[last - 1] = 1;
+  return strides;
+}
+
+// Those of an out= argument that had no elements; empty: the meta kernel's.
+Dims BoundOp::OutStrides(const Dims& sizes, const Plan& plan) const {
+  return row_.traits & (kColumnMajor | kColumnMajorOut) ? ColumnMajor(sizes, plan) : Dims();
+}
+
+// Strides that the row's traits ask for; empty: none.
+Dims BoundOp::StatedStrides(const Dims& sizes, const Plan& plan) const {
+  const c10::TensorImpl* first = plan.tensors.empty() ? nullptr : plan.tensors[0].impl;
+  if (first == nullptr) return {};
+  if (row_.traits & kColumnMajor) return ColumnMajor(sizes, plan);
+  if (row_.traits & kLayoutOfFirst) {
+    const bool planes = sizes.size() == 4 && first->is_strides_like_channels_last();
+    const bool volumes = sizes.size() == 5 && first->is_strides_like_channels_last_3d();
+    const std::vector<int64_t> strides = planes    ? c10::get_channels_last_strides_2d(sizes)
+                                         : volumes ? c10::get_channels_last_strides_3d(sizes)
+                                                   : ContiguousStrides(sizes);
+    return Dims(strides.begin(), strides.end());
+  }
+  return {};
+}
+
 // What a functional result is to be; `value` becomes the node that lays it out so.
 Entry::Result BoundOp::ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value,
-                                GraphMaker& maker) const {
+                                GraphMaker& maker, const Plan& plan) const {
   Entry::Result result;
   if (type.dtype == DType::kInvalid) return result;
-  if (like == nullptr || !like->defined()) {
+  const Dims stated = StatedStrides(type.dims, plan);
+  if ((like == nullptr || !like->defined()) && stated.empty()) {
     result.dtype = ToScalarType(type.dtype);
     result.sizes = type.dims;
     return result;
+  }
+  at::Tensor layout;
+  if (!stated.empty()) {
+    const bool known = like != nullptr && like->defined();
+    layout = at::detail::empty_strided_meta(known ? like->sizes() : c10::IntArrayRef(type.dims), stated,
+                                            known ? like->scalar_type() : ToScalarType(type.dtype));
+    like = &layout;
   }
   if (like->sizes() != c10::IntArrayRef(type.dims)) {
     Fail(Code::kInternal, name(), ": the lowering gives ", type.ToString(), " where PyTorch expects sizes ",

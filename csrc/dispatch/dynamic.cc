@@ -4,6 +4,8 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/all.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 
@@ -17,25 +19,12 @@ at::Tensor Leading(const at::Tensor& padded, const at::Tensor& count) {
   return padded.narrow(0, 0, count.item<int64_t>());
 }
 
-at::Tensor NoElements(const at::Tensor& like) { return MakeTensor(c10::ScalarType::Long, {0}, like.device().index()); }
-
-// (values, inverse, counts) of a flat tensor; the flags say what is wanted.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> UniqueFlat(const at::Tensor& self, bool consecutive, bool return_inverse,
-                                                          bool return_counts) {
-  static InternalOp& unique =
-      *new InternalOp("tpu::unique(Tensor x, bool consecutive) -> (Tensor, Tensor, Tensor, Tensor)");
-  const std::vector<at::Tensor> parts = unique.Run({self.reshape({-1}), consecutive}, self.device().index());
-  const int64_t count = parts[0].item<int64_t>();
-  return {parts[1].narrow(0, 0, count), return_inverse ? parts[2].view(self.sizes()) : NoElements(self),
-          return_counts ? parts[3].narrow(0, 0, count) : NoElements(self)};
-}
-
 }  // namespace
 
 at::Tensor Nonzero(const at::Tensor& self) {
   static InternalOp& nonzero = *new InternalOp("tpu::nonzero(Tensor x) -> (Tensor, Tensor)");
   const std::vector<at::Tensor> parts = nonzero.Run({self}, self.device().index());
-  return Leading(parts[1], parts[0]);
+  return parts[1].narrow(1, 0, parts[0].item<int64_t>()).contiguous().t();
 }
 
 at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
@@ -49,19 +38,6 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
   return Leading(parts[1], parts[0]);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> Unique2(const at::Tensor& self, bool sorted, bool return_inverse,
-                                                       bool return_counts) {
-  return UniqueFlat(self, false, return_inverse, return_counts);
-}
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor> UniqueConsecutive(const at::Tensor& self, bool return_inverse,
-                                                                 bool return_counts, std::optional<int64_t> dim) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!dim || self.dim() == 1,
-                              "unique_consecutive: the tpu device compares elements, not slices along a dim of ",
-                              self.sizes());
-  return UniqueFlat(self, true, return_inverse, return_counts);
-}
-
 at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
   TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   TORCH_CHECK(repeats.scalar_type() == c10::ScalarType::Long || repeats.scalar_type() == c10::ScalarType::Int,
@@ -71,6 +47,26 @@ at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> ou
   const int64_t total = output_size ? *output_size : repeats.sum().item<int64_t>();
   static InternalOp& repeat = *new InternalOp("tpu::repeat_interleave(Tensor repeats, int total) -> Tensor");
   return repeat.Run({repeats, total}, repeats.device().index())[0].to(repeats.scalar_type());
+}
+
+at::Tensor Bincount(const at::Tensor& self, const std::optional<at::Tensor>& weights, c10::SymInt minlength) {
+  const int64_t least = minlength.guard_int(__FILE__, __LINE__);
+  TORCH_CHECK(least >= 0, "minlength should be >= 0");
+  TORCH_CHECK(c10::isIntegralType(self.scalar_type(), /*includeBool=*/true),
+              "\"bincount_cpu\" not implemented for '", toString(self.scalar_type()), "'");
+  const bool weighted = weights && weights->defined();
+  if (self.dim() == 1 && self.numel() == 0) {
+    return MakeTensor(c10::ScalarType::Long, {least}, self.device().index()).zero_();
+  }
+  TORCH_CHECK(self.dim() == 1 && self.min().item<int64_t>() >= 0,
+              "bincount only supports 1-d non-negative integral inputs.");
+  TORCH_CHECK(!weighted || (weights->dim() == 1 && weights->numel() == self.numel()),
+              "weights should be 1-d and have the same length as input");
+  const int64_t size = std::max(self.max().item<int64_t>() + 1, least);
+  static InternalOp& bincount = *new InternalOp("tpu::bincount(Tensor x, Tensor? weights, int size) -> Tensor");
+  c10::IValue weight;
+  if (weighted) weight = weights->scalar_type() == c10::ScalarType::Float ? *weights : weights->to(at::kDouble);
+  return bincount.Run({self, weight, size}, self.device().index())[0];
 }
 
 bool Equal(const at::Tensor& self, const at::Tensor& other) {

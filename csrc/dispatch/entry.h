@@ -41,6 +41,7 @@ struct Entry {
   // The op with its view reads and writes, and the types of its outputs: what fused mode records.
   Graph graph;
   std::vector<TensorType> outputs;
+  bool precise = false;  // holds products, whose precision is the program's
   // Strict mode's; null when nothing needs to run, or when only fused mode has met the key so far.
   std::shared_ptr<Executable> executable;
   std::vector<Result> results;

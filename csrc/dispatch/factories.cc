@@ -7,6 +7,7 @@
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/randperm.h>
+#include <ATen/ops/zeros.h>
 
 #include "device/current.h"
 #include "dispatch/bound_op.h"
@@ -77,6 +78,13 @@ at::Tensor& EyeOut(int64_t n, int64_t m, at::Tensor& out) {
       *new InternalOp("tpu::eye.out(int n, int m, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)");
   if (out.numel() == 0) return out;
   return Run(eye, {n, m, TypeArg(out)}, out);
+}
+
+// Plain zeros, which cost no more here than a tensor that is only known to be zero.
+at::Tensor EfficientZeroTensor(c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
+                               std::optional<at::Layout> layout, std::optional<at::Device> device,
+                               std::optional<bool> pin_memory) {
+  return at::zeros(C10_AS_INTARRAYREF_SLOW(size), dtype, layout, device, pin_memory);
 }
 
 at::Tensor& RandpermOut(int64_t n, std::optional<at::Generator> generator, at::Tensor& out) {

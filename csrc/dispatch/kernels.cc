@@ -3,10 +3,17 @@
 #include <torch/library.h>
 
 #include "dispatch/copy.h"
+#include "dispatch/ctc_loss.h"
 #include "dispatch/determinants.h"
 #include "dispatch/dynamic.h"
+#include "dispatch/embedding_bag.h"
 #include "dispatch/factories.h"
+#include "dispatch/histogram.h"
+#include "dispatch/lstsq.h"
 #include "dispatch/normalization.h"
+#include "dispatch/out_variants.h"
+#include "dispatch/rrelu.h"
+#include "dispatch/unique.h"
 #include "dispatch/views.h"
 
 #include <ATen/ops/as_strided_native.h>
@@ -47,8 +54,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("nonzero", TORCH_FN(Nonzero));
   m.impl("masked_select", TORCH_FN(MaskedSelect));
   m.impl("_unique2", TORCH_FN(Unique2));
+  m.impl("_unique", TORCH_FN(UniqueInverse));
   m.impl("unique_consecutive", TORCH_FN(UniqueConsecutive));
+  m.impl("unique_dim", TORCH_FN(UniqueDim));
+  m.impl("unique_dim_consecutive", TORCH_FN(UniqueDimConsecutive));
   m.impl("repeat_interleave.Tensor", TORCH_FN(RepeatInterleave));
+  m.impl("bincount", TORCH_FN(Bincount));
   m.impl("equal", TORCH_FN(Equal));
   m.impl("_assert_async", TORCH_FN(AssertAsync));
   m.impl("_assert_async.msg", TORCH_FN(AssertAsyncMessage));
@@ -58,11 +69,34 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("logspace.out", TORCH_FN(LogspaceOut));
   m.impl("eye.m_out", TORCH_FN(EyeOut));
   m.impl("randperm.generator_out", TORCH_FN(RandpermOut));
+  m.impl("_efficientzerotensor", TORCH_FN(EfficientZeroTensor));
   m.impl("tril_indices", TORCH_FN(TrilIndices));
   m.impl("triu_indices", TORCH_FN(TriuIndices));
 
   m.impl("_linalg_det", TORCH_FN(LinalgDet));
   m.impl("_linalg_slogdet", TORCH_FN(LinalgSlogdet));
+  m.impl("linalg_lstsq", TORCH_FN(Lstsq));
+  m.impl("linalg_lstsq.out", TORCH_FN(LstsqOut));
+
+  m.impl("_ctc_loss", TORCH_FN(CtcLoss));
+  m.impl("_ctc_loss.Tensor", TORCH_FN(CtcLossTensor));
+  m.impl("_ctc_loss_backward", TORCH_FN(CtcLossBackward));
+  m.impl("_ctc_loss_backward.Tensor", TORCH_FN(CtcLossBackwardTensor));
+  m.impl("_histogramdd_bin_edges", TORCH_FN(HistogramddBinEdges));
+  m.impl("_embedding_bag_backward", TORCH_FN(EmbeddingBagBackward));
+  m.impl("rrelu_with_noise", TORCH_FN(RReluWithNoise));
+  m.impl("rrelu_with_noise_", TORCH_FN(RReluWithNoiseInplace));
+  m.impl("rrelu_with_noise.out", TORCH_FN(RReluWithNoiseOut));
+
+  m.impl("eye.out", TORCH_FN(SquareEyeOut));
+  m.impl("nonzero.out", TORCH_FN(NonzeroOut));
+  m.impl("masked_select.out", TORCH_FN(MaskedSelectOut));
+  m.impl("narrow_copy", TORCH_FN(NarrowCopy));
+  m.impl("narrow_copy.out", TORCH_FN(NarrowCopyOut));
+  m.impl("mvlgamma.out", TORCH_FN(MvLGammaOut));
+  m.impl("native_batch_norm.out", TORCH_FN(NativeBatchNormOut));
+  m.impl("_native_batch_norm_legit.out", TORCH_FN(NativeBatchNormLegitOut));
+  m.impl("_native_batch_norm_legit.no_stats_out", TORCH_FN(NativeBatchNormNoStatsOut));
 
   m.impl("native_batch_norm", TORCH_FN(NativeBatchNorm));
   m.impl("_native_batch_norm_legit", TORCH_FN(NativeBatchNormLegit));

@@ -62,6 +62,11 @@ class StandIns {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> made_;
 };
 
+bool RunsOnCpu(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+}
+
 // Below autograd and outside every Python mode: this is a question to PyTorch, not an op of the user's program.
 struct Aside {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -94,9 +99,23 @@ void ThrowAsCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, s
   StandIns stand_ins(c10::DeviceType::CPU);
   torch::jit::Stack arguments;
   for (size_t i = begin; i < stack.size(); ++i) arguments.push_back(stand_ins.Of(stack[i]));
-  if (stand_ins.elements() > kMaxElements || !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+  if (stand_ins.elements() > kMaxElements || !RunsOnCpu(op)) return;
   Aside aside;
   op.callBoxed(arguments);
+}
+
+std::optional<torch::jit::Stack> RunCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin) {
+  StandIns stand_ins(c10::DeviceType::CPU);
+  torch::jit::Stack arguments;
+  for (size_t i = begin; i < stack.size(); ++i) arguments.push_back(stand_ins.Of(stack[i]));
+  if (stand_ins.elements() > kMaxElements || !RunsOnCpu(op)) return std::nullopt;
+  Aside aside;
+  try {
+    op.callBoxed(arguments);
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+  return arguments;
 }
 
 }  // namespace torch_tpu

@@ -25,11 +25,15 @@ std::atomic<int>& ProcessMode() {
 // never change once pushed, since other threads may see them.
 struct Settings : c10::DebugInfoBase {
   int mode = -1, precision = -1;
+  Capture* capture = nullptr;
 };
 const c10::DebugInfoKind kSlot = c10::DebugInfoKind::TEST_INFO_2;
 
 Settings Get() {
-  const auto* settings = dynamic_cast<Settings*>(c10::ThreadLocalDebugInfo::get(kSlot));
+  auto* info = c10::ThreadLocalDebugInfo::get(kSlot);
+  if (info == nullptr) [[likely]]
+    return {};
+  const auto* settings = dynamic_cast<Settings*>(info);
   return settings == nullptr ? Settings() : *settings;
 }
 
@@ -43,17 +47,21 @@ void Set(const Settings& settings) {
     }
   }
   const bool covers = c10::ThreadLocalDebugInfo::get(kSlot) != nullptr;
-  if (covers || settings.mode >= 0 || settings.precision >= 0) {
+  if (covers || settings.mode >= 0 || settings.precision >= 0 || settings.capture != nullptr) {
     c10::ThreadLocalDebugInfo::_push(kSlot, std::make_shared<Settings>(settings));
   }
 }
 
 }  // namespace
 
-EagerMode CurrentMode() {
-  const int mode = Get().mode;
-  return static_cast<EagerMode>(mode >= 0 ? mode : ProcessMode().load(std::memory_order_relaxed));
+ThreadState CurrentState() {
+  const Settings settings = Get();
+  if (settings.capture != nullptr) return {EagerMode::kFused, settings.capture};
+  const int mode = settings.mode;
+  return {static_cast<EagerMode>(mode >= 0 ? mode : ProcessMode().load(std::memory_order_relaxed)), nullptr};
 }
+
+EagerMode CurrentMode() { return CurrentState().mode; }
 
 void SetProcessMode(EagerMode mode) { ProcessMode() = static_cast<int>(mode); }
 
@@ -63,6 +71,13 @@ void SetThreadMode(int mode) {
   Set(settings);
 }
 int ThreadMode() { return Get().mode; }
+
+Capture* CurrentCapture() { return Get().capture; }
+void SetThreadCapture(Capture* capture) {
+  Settings settings = Get();
+  settings.capture = capture;
+  Set(settings);
+}
 
 void SetPrecisionOverride(int precision) {
   Settings settings = Get();

@@ -12,7 +12,7 @@ enum class EagerMode : int {
   kFused = 2,   // DEFER_AND_FUSE
 };
 
-EagerMode CurrentMode();
+EagerMode CurrentMode();  // kFused inside a capture
 void SetProcessMode(EagerMode mode);
 // -1 takes the thread's own mode away.
 void SetThreadMode(int mode);
@@ -22,5 +22,17 @@ int ThreadMode();
 void SetPrecisionOverride(int precision);
 int PrecisionOverride();
 Precision CurrentPrecision();
+
+class Capture;  // dispatch/capture.h
+// nullptr: ops of this thread run. Like the mode, it travels with autograd to its threads.
+Capture* CurrentCapture();
+void SetThreadCapture(Capture* capture);
+
+// The above in one look, for each op's way.
+struct ThreadState {
+  EagerMode mode;
+  Capture* capture;
+};
+ThreadState CurrentState();
 
 }  // namespace torch_tpu

@@ -14,7 +14,9 @@ namespace torch_tpu {
 struct Pending {
   int device = 0;
   int32_t id = -1;  // of the tape's value
-  TensorType type;
+  const TensorType* type = nullptr;  // of an entry, which stays for good, or `own`
+  TensorType own;
+  uint64_t capture = 0;      // of a capture: there will never be a buffer
   BufferPtr buffer;          // set by the flush that computed it
   std::exception_ptr error;  // set by the flush that could not
 };
@@ -22,7 +24,7 @@ struct Pending {
 // The type of a storage's value, computed or not; nullptr when it was never written.
 inline const TensorType* BaseType(const StorageContext& context) {
   if (context.value != nullptr) return &context.value->type();
-  return context.pending != nullptr ? &context.pending->type : nullptr;
+  return context.pending != nullptr ? context.pending->type : nullptr;
 }
 
 // Takes the buffer of a pending value that has been computed. Caller holds the queue lock.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -11,6 +12,7 @@
 #include "device/torch_error.h"
 #include "dispatch/lower_options.h"
 #include "dispatch/mode.h"
+#include "lowering/table.h"
 #include "program/graph.h"
 
 namespace torch_tpu {
@@ -27,21 +29,49 @@ constexpr size_t kMinPeriod = 192;
 constexpr size_t kMaxRecords = 1000;
 constexpr size_t kMaxPrograms = 4096;
 
+constexpr DType kWordType[2] = {DType::kFloat64, DType::kInt64};
+size_t KindOf(const TensorType& type) { return IsFloat(type.dtype) || IsComplex(type.dtype) ? 0 : 1; }
+
+const OpRow& UnpackRow() {
+  static const OpRow* row = FindRow("tpu::unpack");
+  Check(row != nullptr, "tpu::unpack: expected a row of the lowering table");
+  return *row;
+}
+
+// The host value of `type` that begins at `start` of the packed words `value`.
+OpCall Unpack(int32_t value, int64_t start, const TensorType& type) {
+  OpCall call;
+  call.row = &UnpackRow();
+  call.operands = {{value, false}};
+  call.args.resize(4);
+  call.args[0].kind = Arg::Kind::kTensor;
+  call.args[0].count = 1;
+  call.args[1].kind = Arg::Kind::kInt;
+  call.args[1].ints = {start};
+  call.args[2].kind = Arg::Kind::kDType;
+  call.args[2].dtype = type.dtype;
+  call.args[3].kind = Arg::Kind::kInts;
+  call.args[3].ints = type.dims;
+  return call;
+}
+
 void AppendWord(std::string& key, int64_t word) { key.append(reinterpret_cast<const char*>(&word), sizeof(word)); }
 
 }  // namespace
 
 Tape& Tape::Of(int device) {
-  static auto* tapes =
-      new std::array<std::unique_ptr<Tape>, 128>;  // never freed: buffers must not outlive the client's exit
+  static std::array<std::atomic<Tape*>, 128> tapes{};  // never freed: buffers must not outlive the client's exit
+  std::atomic<Tape*>& place = tapes.at(static_cast<size_t>(device));
+  if (Tape* tape = place.load(std::memory_order_acquire); tape != nullptr) [[likely]]
+    return *tape;
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  std::unique_ptr<Tape>& tape = tapes->at(static_cast<size_t>(device));
-  if (tape == nullptr) {
-    tape.reset(new Tape(device));
-    Queue::Of(device).SetFlush([made = tape.get()] { made->Flush("synchronize"); });
+  if (place.load() == nullptr) {
+    Tape* const tape = new Tape(device);
+    Queue::Of(device).SetFlush([tape] { tape->Flush("synchronize"); });
+    place = tape;
   }
-  return *tape;
+  return *place.load();
 }
 
 Tape::Ref Tape::Input(const BufferPtr& buffer, bool shared) {
@@ -50,21 +80,38 @@ Tape::Ref Tape::Input(const BufferPtr& buffer, bool shared) {
     if (!fresh) return ~place->second;
   }
   inputs_.push_back(buffer);
+  input_types_.push_back(buffer->type());
   return ~static_cast<int32_t>(inputs_.size() - 1);
 }
 
-std::vector<std::shared_ptr<Pending>> Tape::Add(const Entry& entry, const std::vector<Ref>& refs,
-                                                const std::vector<Ref>& replaced) {
+Tape::Ref Tape::Words(const TensorType& type, const uint64_t* words) {
+  std::vector<uint64_t>& all = words_[KindOf(type)];
+  const auto first = static_cast<Ref>(all.size());
+  all.insert(all.end(), words, words + type.numel() * (IsComplex(type.dtype) ? 2 : 1));
+  return kWords - first;
+}
+
+Tape::Ref Tape::Placeholder(const TensorType& type) {
+  inputs_.push_back(nullptr);
+  input_types_.push_back(type);
+  return ~static_cast<int32_t>(inputs_.size() - 1);
+}
+
+Tape::Values Tape::Add(const Entry& entry, c10::ArrayRef<Ref> refs, c10::ArrayRef<Ref> replaced) {
   steps_.push_back({&entry, static_cast<int32_t>(refs_.size()), static_cast<int32_t>(values_.size())});
   refs_.insert(refs_.end(), refs.begin(), refs.end());
-  std::vector<std::shared_ptr<Pending>> outputs;
-  outputs.reserve(entry.outputs.size());
+  Values outputs;
   for (size_t i = 0; i < entry.outputs.size(); ++i) {
     auto pending = std::make_shared<Pending>();
     pending->device = device_;
     pending->id = static_cast<int32_t>(values_.size());
-    pending->type = entry.outputs[i];
-    bytes_ += static_cast<int64_t>(pending->type.bytes());
+    pending->type = &entry.outputs[i];
+    pending->capture = capture_;
+    if (capture_ != 0) {  // its entries may go before its tensors
+      pending->own = entry.outputs[i];
+      pending->type = &pending->own;
+    }
+    bytes_ += static_cast<int64_t>(pending->type->bytes());
     values_.push_back(pending);
     origins_.push_back(replaced[i]);
     outputs.push_back(std::move(pending));
@@ -73,6 +120,7 @@ std::vector<std::shared_ptr<Pending>> Tape::Add(const Entry& entry, const std::v
 }
 
 void Tape::EndStep() {
+  if (capture_ != 0) return;
   if (Repeats()) {
     Cut(steps_.size() - kPattern);
   } else if (steps_.size() >= kMaxSteps) {
@@ -95,7 +143,7 @@ bool Tape::Repeats() const {
 int32_t Tape::OriginInput(int32_t id) const {
   Ref ref = origins_[id];
   while (ref >= 0) ref = origins_[ref];
-  return ref == kNone ? -1 : ~ref;
+  return ref <= kWords ? -1 : ~ref;
 }
 
 void Tape::Flush(const char* reason) {
@@ -133,7 +181,7 @@ void Tape::Cut(size_t steps) {
   const std::vector<Ref> rest_origins(origins_.begin() + base, origins_.end());
   std::unordered_map<int32_t, BufferPtr> held;
   for (Ref ref : rest_refs) {
-    if (ref < 0) held[~ref] = inputs_[~ref];
+    if (ref < 0 && ref > kWords) held[~ref] = inputs_[~ref];
   }
   std::vector<BufferPtr> results;
   try {
@@ -147,11 +195,12 @@ void Tape::Cut(size_t steps) {
   outputs.clear();
   const std::unordered_map<const Buffer*, int32_t> shared = input_index_;
   const int precision = precision_;
+  const std::array<std::vector<uint64_t>, 2> words = words_;
   Clear();
   precision_ = precision;
   std::unordered_map<int32_t, Ref> moved_inputs;
   auto moved = [&](Ref ref) -> Ref {
-    if (ref == kNone) return kNone;
+    if (ref <= kWords) return kNone;
     if (ref >= base) return ref - base;
     if (ref >= 0) {
       const auto it = computed.find(ref);
@@ -162,15 +211,21 @@ void Tape::Cut(size_t steps) {
     if (it == held.end()) return kNone;
     return moved_inputs[ref] = Input(it->second, shared.contains(it->second.get()));
   };
-  for (Ref ref : rest_refs) refs_.push_back(moved(ref));
-  for (Ref ref : rest_origins) origins_.push_back(moved(ref));
   const int32_t first_ref = rest.front().first_ref;
+  for (const Step& step : rest) {
+    for (size_t i = 0; i < step.entry->graph.inputs.size(); ++i) {
+      const Ref ref = rest_refs[static_cast<size_t>(step.first_ref - first_ref) + i];
+      const TensorType& type = step.entry->graph.inputs[i];
+      refs_.push_back(ref <= kWords ? Words(type, words[KindOf(type)].data() + (kWords - ref)) : moved(ref));
+    }
+  }
+  for (Ref ref : rest_origins) origins_.push_back(moved(ref));
   for (const Step& step : rest) steps_.push_back({step.entry, step.first_ref - first_ref, step.first_value - base});
   values_ = rest_values;
   for (size_t i = 0; i < values_.size(); ++i) {
     if (auto pending = values_[i].lock()) {
       pending->id = static_cast<int32_t>(i);
-      bytes_ += static_cast<int64_t>(pending->type.bytes());
+      bytes_ += static_cast<int64_t>(pending->type->bytes());
     }
   }
 }
@@ -186,7 +241,7 @@ std::vector<BufferPtr> Tape::RunSteps(size_t steps, const std::vector<Output>& o
     if (outputs[i].pending == nullptr) continue;
     const int32_t input = OriginInput(outputs[i].id);
     if (input < 0 || given[input] || inputs_[input].use_count() > 1 ||
-        inputs_[input]->type() != outputs[i].pending->type)
+        inputs_[input]->type() != *outputs[i].pending->type)
       continue;
     given[input] = true;
     aliases.emplace_back(input, static_cast<int32_t>(i));
@@ -198,6 +253,9 @@ std::vector<BufferPtr> Tape::RunSteps(size_t steps, const std::vector<Output>& o
     std::vector<PJRT_Buffer*> raw;
     raw.reserve(inputs_.size());
     for (const BufferPtr& input : inputs_) raw.push_back(input->raw());
+    for (size_t kind : {0, 1}) {
+      if (!words_[kind].empty()) raw.push_back(Upload(kind)->raw());
+    }
     executable->Execute(DeviceContext::Get().device(device_), raw.data(), raw.size(), nullptr, 0, &results);
   } catch (...) {
     for (const Output& output : outputs) {
@@ -215,16 +273,27 @@ std::vector<BufferPtr> Tape::RunSteps(size_t steps, const std::vector<Output>& o
   return results;
 }
 
+BufferPtr Tape::Upload(size_t kind) {
+  if (uploads_[kind] == nullptr || uploaded_[kind] != words_[kind]) {
+    uploaded_[kind] = words_[kind];
+    DeviceContext& context = DeviceContext::Get();
+    uploads_[kind] = context.client().FromHost(context.device(device_), words_[kind].data(),
+                                               {kWordType[kind], {static_cast<int64_t>(words_[kind].size())}});
+  }
+  return uploads_[kind];
+}
+
 std::shared_ptr<Executable> Tape::Program(size_t steps, const std::vector<Output>& outputs,
                                           const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled) {
   std::string key;
   const size_t num_refs = steps < steps_.size() ? static_cast<size_t>(steps_[steps].first_ref) : refs_.size();
   key.reserve(sizeof(int64_t) * (steps + outputs.size() + 2 * aliases.size() + 8) + num_refs * sizeof(Ref));
-  AppendWord(key, precision_);
+  AppendWord(key, precision_ << 1 | static_cast<int>(HostKernels()));
   AppendWord(key, static_cast<int64_t>(steps));
   for (size_t s = 0; s < steps; ++s) AppendWord(key, reinterpret_cast<int64_t>(steps_[s].entry));
   key.append(reinterpret_cast<const char*>(refs_.data()), num_refs * sizeof(Ref));
   AppendWord(key, static_cast<int64_t>(inputs_.size()));
+  for (const auto& words : words_) AppendWord(key, static_cast<int64_t>(words.size()));
   for (const Output& output : outputs) AppendWord(key, output.id);
   for (const auto& [input, output] : aliases) AppendWord(key, static_cast<int64_t>(input) << 32 | output);
   if (programs_.size() >= kMaxPrograms) programs_.clear();  // the compiler's cache still has them
@@ -232,17 +301,81 @@ std::shared_ptr<Executable> Tape::Program(size_t steps, const std::vector<Output
   if (executable != nullptr) return executable;
   *compiled = true;
 
+  std::vector<Ref> results;
+  for (const Output& output : outputs) results.push_back(output.id);
+  Graph graph = Join(steps, results, std::vector<bool>(inputs_.size(), true), {});
+  graph.aliases.assign(aliases.begin(), aliases.end());
+  DeviceContext& context = DeviceContext::Get();
+  const torch_tpu::Program program = Lower(graph, OptionsFor(context.client(), static_cast<Precision>(precision())));
+  executable = context.compiler().Compile(program, context.compiler().DefaultOptions(device_));
+  return executable;
+}
+
+size_t Tape::StepOf(Ref value) const {
+  const auto after = std::upper_bound(steps_.begin(), steps_.end(), value,
+                                      [](Ref v, const Step& step) { return v < step.first_value; });
+  return static_cast<size_t>(after - steps_.begin()) - 1;
+}
+
+const TensorType& Tape::TypeOf(Ref ref) const {
+  if (ref < 0) return input_types_[~ref];
+  const Step& step = steps_[StepOf(ref)];
+  return step.entry->outputs[ref - step.first_value];
+}
+
+std::vector<bool> Tape::UsedInputs(const std::vector<Ref>& outputs) const {
+  std::vector<bool> inputs(inputs_.size(), false), steps(steps_.size(), false);
+  auto mark = [&](Ref ref) {
+    if (ref < 0) {
+      inputs[~ref] = true;
+    } else {
+      steps[StepOf(ref)] = true;
+    }
+  };
+  for (Ref ref : outputs) mark(ref);
+  for (size_t s = steps_.size(); s-- > 0;) {
+    if (!steps[s]) continue;
+    for (size_t i = 0; i < steps_[s].entry->graph.inputs.size(); ++i) mark(refs_[steps_[s].first_ref + i]);
+  }
+  return inputs;
+}
+
+Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vector<bool>& used,
+                 const std::vector<std::optional<OpCall>>& literals) const {
   Graph graph;
-  for (const BufferPtr& input : inputs_) graph.inputs.push_back(input->type());
+  std::vector<int32_t> inputs(inputs_.size(), -1);  // tape input -> graph value
+  auto is_literal = [&](size_t i) { return i < literals.size() && literals[i].has_value(); };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!used[i] || is_literal(i)) continue;
+    inputs[i] = static_cast<int32_t>(graph.inputs.size());
+    graph.inputs.push_back(input_types_[i]);
+  }
+  int32_t packed[2] = {-1, -1};
+  for (size_t kind : {0, 1}) {
+    if (words_[kind].empty()) continue;
+    packed[kind] = static_cast<int32_t>(graph.inputs.size());
+    graph.inputs.push_back({kWordType[kind], {static_cast<int64_t>(words_[kind].size())}});
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (used[i] && is_literal(i)) inputs[i] = graph.Add(*literals[i]);
+  }
   std::vector<int32_t> global(values_.size(), -1);  // tape value -> graph value
   for (size_t s = 0; s < steps; ++s) {
     const Step& step = steps_[s];
     const Graph& part = step.entry->graph;
     std::vector<int32_t> local;  // the part's values -> the graph's
+    bool dead = false;           // reads an input that no output depends on
     for (size_t i = 0; i < part.inputs.size(); ++i) {
       const Ref ref = refs_[static_cast<size_t>(step.first_ref) + i];
-      local.push_back(ref < 0 ? ~ref : global[ref]);
+      if (ref <= kWords) {
+        const TensorType& type = part.inputs[i];
+        local.push_back(graph.Add(Unpack(packed[KindOf(type)], kWords - ref, type)));
+      } else {
+        local.push_back(ref < 0 ? inputs[~ref] : global[ref]);
+      }
+      dead |= local.back() < 0;
     }
+    if (dead) continue;
     for (const Node& node : part.nodes) {
       OpCall call = node.call;
       for (Operand& operand : call.operands) {
@@ -255,16 +388,15 @@ std::shared_ptr<Executable> Tape::Program(size_t steps, const std::vector<Output
       global[static_cast<size_t>(step.first_value) + i] = local.at(part.outputs[i]);
     }
   }
-  for (const Output& output : outputs) graph.outputs.push_back(global[output.id]);
-  graph.aliases.assign(aliases.begin(), aliases.end());
-  DeviceContext& context = DeviceContext::Get();
-  const torch_tpu::Program program = Lower(graph, OptionsFor(context.client(), static_cast<Precision>(precision_)));
-  executable = context.compiler().Compile(program, context.compiler().DefaultOptions(device_));
-  return executable;
+  for (Ref ref : outputs) graph.outputs.push_back(ref < 0 ? inputs[~ref] : global[ref]);
+  return graph;
 }
 
 void Tape::SetPrecision(int precision) {
-  if (precision_ != precision && !steps_.empty()) Flush("precision");
+  if (precision_ != precision && precision_ >= 0 && !steps_.empty()) {
+    Check(capture_ == 0, "precision: expected one matmul precision in a captured program, got a change");
+    Flush("precision");
+  }
   precision_ = precision;
 }
 
@@ -272,10 +404,13 @@ void Tape::Clear() {
   steps_.clear();
   refs_.clear();
   inputs_.clear();
+  input_types_.clear();
   input_index_.clear();
   values_.clear();
   origins_.clear();
+  for (auto& words : words_) words.clear();
   bytes_ = 0;
+  precision_ = -1;
 }
 
 std::vector<FlushRecord> Tape::TakeRecords() { return std::exchange(records_, {}); }
@@ -284,6 +419,10 @@ void Materialize(StorageContext& context, const char* reason) {
   Settle(context);
   if (context.pending == nullptr) return;
   const std::shared_ptr<Pending> pending = context.pending;
+  if (pending->capture != 0) {
+    Fail(Code::kFailedPrecondition, "expected a tensor with a value, got an abstract one (", pending->type->ToString(),
+         "), whose value is not known while its program is made: ", reason);
+  }
   if (pending->error == nullptr) Tape::Of(pending->device).Flush(reason);
   Settle(context);
   if (context.pending == nullptr) return;

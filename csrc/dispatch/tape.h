@@ -5,8 +5,13 @@
 // output; what a dropped buffer held may be overwritten.
 #pragma once
 
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -28,18 +33,25 @@ struct FlushRecord {
 class Tape {
  public:
   static Tape& Of(int device);
+  // One of a capture's own: it is joined, never flushed.
+  Tape(int device, uint64_t capture) : device_(device), capture_(capture) {}
 
-  // A reference to an operand: a value of this tape, or (negative, ~index) a buffer.
+  // A reference to an operand: a value of this tape, or (negative) ~index of a buffer, or kWords - index of a host value's
+  // first word.
   using Ref = int32_t;
-  // Buffers of storages are one input however often they are read; host values are one each, so that equal numbers make
-  // no other program than different ones.
+  static constexpr Ref kWords = -(1 << 30);
+  // Buffers of storages are one input however often they are read; other buffers are one each, so that equal numbers
+  // make no other program than different ones.
   Ref Input(const BufferPtr& buffer, bool shared);
+  // A host value of 64-bit words: floats as float64, everything else as integers. All of a tape's are one or two operands.
+  Ref Words(const TensorType& type, const uint64_t* words);
+  Ref Placeholder(const TensorType& type);  // an input whose buffer comes later
   Ref Reference(const Pending& pending) const { return pending.id; }
   // Appends a step; gives its outputs. `replaced[i]`: the value output i takes the place of, kNone when it replaces
   // none.
   static constexpr Ref kNone = INT32_MIN;
-  std::vector<std::shared_ptr<Pending>> Add(const Entry& entry, const std::vector<Ref>& refs,
-                                            const std::vector<Ref>& replaced);
+  using Values = c10::SmallVector<std::shared_ptr<Pending>, 4>;
+  Values Add(const Entry& entry, c10::ArrayRef<Ref> refs, c10::ArrayRef<Ref> replaced);
 
   // After a step's outputs have found their storages: cuts a loop, bounds what is held.
   void EndStep();
@@ -51,6 +63,18 @@ class Tape {
   void Flush(const char* reason);
   bool empty() const { return steps_.empty(); }
   std::vector<FlushRecord> TakeRecords();
+
+  // The first `steps` steps as one graph that gives `outputs`. Inputs of the graph are the tape's, in order, where `used`
+  // is set and there is no literal; a literal is a call without operands that takes an input's place.
+  Graph Join(size_t steps, const std::vector<Ref>& outputs, const std::vector<bool>& used,
+             const std::vector<std::optional<OpCall>>& literals) const;
+  // Inputs that `outputs` depend on.
+  std::vector<bool> UsedInputs(const std::vector<Ref>& outputs) const;
+  size_t size() const { return steps_.size(); }
+  size_t num_inputs() const { return inputs_.size(); }
+  int precision() const { return precision_ < 0 ? static_cast<int>(Precision::kHighest) : precision_; }
+  const BufferPtr& buffer(size_t input) const { return inputs_[input]; }  // nullptr: a placeholder
+  const TensorType& TypeOf(Ref ref) const;
 
  private:
   explicit Tape(int device) : device_(device) {}
@@ -68,14 +92,22 @@ class Tape {
   std::vector<BufferPtr> RunSteps(size_t steps, const std::vector<Output>& outputs, const char* reason);
   std::shared_ptr<Executable> Program(size_t steps, const std::vector<Output>& outputs,
                                       const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled);
+  size_t StepOf(Ref value) const;
+  BufferPtr Upload(size_t kind);
   int32_t OriginInput(int32_t id) const;  // the tape's input whose place value `id` took; -1: none
   void Clear();
 
   int device_;
+  uint64_t capture_ = 0;
   std::vector<Step> steps_;
   std::vector<Ref> refs_;
   std::vector<BufferPtr> inputs_;
+  std::vector<TensorType> input_types_;
   std::unordered_map<const Buffer*, int32_t> input_index_;
+  std::array<std::vector<uint64_t>, 2> words_;  // of host values: float64, int64
+  // The last flush's words and their buffers, for when the same come again.
+  std::array<std::vector<uint64_t>, 2> uploaded_;
+  std::array<BufferPtr, 2> uploads_;
   std::vector<std::weak_ptr<Pending>> values_;
   std::vector<Ref> origins_;  // per value: what it replaced
   int64_t bytes_ = 0;         // of recorded values

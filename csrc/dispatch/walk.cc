@@ -6,7 +6,10 @@
 #include <bit>
 #include <cstring>
 
+#include "device/context.h"
+#include "dispatch/capture.h"
 #include "dispatch/dtype_map.h"
+#include "dispatch/host_kernels/host_kernels.h"
 #include "dispatch/host_values.h"
 #include "dispatch/mode.h"
 #include "dispatch/tensors.h"
@@ -18,6 +21,29 @@ namespace {
 enum Tag : uint64_t { kNone = 1, kWhole, kView, kUnwritten, kHost, kOutWhole, kListOf, kConst, kOperand, kText };
 // For None where an integer may stand: a number nobody passes (a tag would equal a small integer).
 constexpr uint64_t kNothing = 0x8000'0000'0000'0a57;
+
+// Types of host values, which tapes and walks refer to.
+const TensorType& NumberType(DType dtype) {
+  static const auto* types = [] {
+    auto* made = new std::vector<TensorType>;
+    for (int i = 0; i < 64; ++i) made->push_back({static_cast<DType>(i), {}});
+    return made;
+  }();
+  return types->at(static_cast<size_t>(dtype));
+}
+constexpr size_t kMaxStarts = 8;
+const TensorType& StartsType(size_t n) {
+  static const auto* types = [] {
+    auto* made = new std::vector<TensorType>;
+    for (size_t i = 0; i <= kMaxStarts; ++i) made->push_back({DType::kInt64, {static_cast<int64_t>(i)}});
+    return made;
+  }();
+  return types->at(n);
+}
+const TensorType& StateType() {
+  static const auto* type = new TensorType{DType::kUInt64, {2}};
+  return *type;
+}
 
 uint64_t Word(Tag tag, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0) { return tag | a << 8 | b << 16 | c << 32; }
 
@@ -74,7 +100,11 @@ int Walk::FindDevice(const BoundOp& op, const torch::jit::Stack& stack, size_t b
   return device >= 0 ? device : otherwise;
 }
 
-Walk::Walk(const BoundOp& op, int device) : op_(op), device_(device), fused_(CurrentMode() == EagerMode::kFused) {}
+Walk::Walk(const BoundOp& op, int device) : op_(op), device_(device) {
+  const ThreadState state = CurrentState();
+  fused_ = state.mode == EagerMode::kFused;
+  capture_ = state.capture;
+}
 
 int Walk::Input(StorageContext& owner) {
   Buffer* buffer = owner.value.get();
@@ -93,7 +123,30 @@ int Walk::Kept(BufferPtr buffer) {
   return static_cast<int>(inputs_.size()) - 1;
 }
 
-void Walk::AddInput(BufferPtr buffer) { Kept(std::move(buffer)); }
+int Walk::Words(const TensorType& type, std::initializer_list<uint64_t> words) {
+  InputRef input;
+  input.host = &type;
+  input.first_word = static_cast<int>(words_.size());
+  words_.append(words.begin(), words.end());
+  inputs_.push_back(input);
+  return static_cast<int>(inputs_.size()) - 1;
+}
+
+int Walk::Starts(const Dims& starts) {
+  if (!packs() || starts.size() > kMaxStarts) return Kept(StartsValue(device_, starts));
+  const int input = Words(StartsType(starts.size()), {});
+  for (int64_t start : starts) words_.push_back(static_cast<uint64_t>(start));
+  return input;
+}
+
+void Walk::AddState(const uint64_t (&words)[2]) {
+  if (packs()) {
+    Words(StateType(), {words[0], words[1]});
+    return;
+  }
+  DeviceContext& context = DeviceContext::Get();
+  Kept(context.client().FromHost(context.device(device_), words, StateType()));
+}
 
 void Walk::PushAll(c10::IntArrayRef words) {
   key_.push_back(words.size());
@@ -104,7 +157,19 @@ void Walk::HostNumber(const at::Tensor& tensor, TensorUse use) {
   use.wrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
   const c10::ScalarType type = tensor.scalar_type();
   const DType dtype = CheckedDType(type, op_.schema().name().c_str());
-  use.input = Kept(HostValue(device_, dtype, tensor.const_data_ptr(), tensor.itemsize(), {}));
+  const void* data = tensor.const_data_ptr();
+  if (packs() && dtype == DType::kFloat64) {
+    use.input = Words(NumberType(dtype), {std::bit_cast<uint64_t>(*static_cast<const double*>(data))});
+  } else if (packs() && dtype == DType::kFloat32) {
+    const double value = *static_cast<const float*>(data);
+    use.input = Words(NumberType(dtype), {std::bit_cast<uint64_t>(value)});
+  } else if (packs() && dtype == DType::kInt64) {
+    use.input = Words(NumberType(dtype), {static_cast<uint64_t>(*static_cast<const int64_t*>(data))});
+  } else if (packs() && dtype == DType::kBool) {
+    use.input = Words(NumberType(dtype), {*static_cast<const bool*>(data)});
+  } else {
+    use.input = Kept(HostValue(device_, dtype, data, tensor.itemsize(), {}));
+  }
   Push(Word(kHost, static_cast<uint64_t>(dtype), use.wrapped, use.input));
   tensors_.push_back(use);
 }
@@ -125,7 +190,9 @@ void Walk::Tensor(const at::Tensor& tensor, const BoundOp::Param& param) {
   use.context = &context;
   largest_ = std::max(largest_, impl.numel());
   if (context.pending != nullptr) [[unlikely]] {
-    fused_ ? Settle(context) : Materialize(context, "another mode");
+    // Values of another tape than the one that records now have to be there, or are abstract and cannot be.
+    const bool here = fused_ && context.pending->capture == (capture_ != nullptr ? capture_->id() : 0);
+    here ? Settle(context) : Materialize(context, "another mode");
   }
   use.fills = param.written && FillsStorage(impl, context);
   const auto sizes = impl.sizes();
@@ -150,7 +217,7 @@ void Walk::Tensor(const at::Tensor& tensor, const BoundOp::Param& param) {
         plans_.push_back(SolveView({dtype, {numel}}, SpecOf(impl, dtype)));
         use.plan = static_cast<int>(plans_.size()) - 1;
         PushAll(plans_.back().Encode());
-        if (!plans_.back().starts.empty()) use.starts = Kept(StartsValue(device_, plans_.back().starts));
+        if (!plans_.back().starts.empty()) use.starts = Starts(plans_.back().starts);
       }
     }
   } else {
@@ -160,7 +227,7 @@ void Walk::Tensor(const at::Tensor& tensor, const BoundOp::Param& param) {
     plans_.push_back(SolveView(base, SpecOf(impl, dtype)));
     const ViewPlan& plan = plans_.back();
     use.plan = static_cast<int>(plans_.size()) - 1;
-    if (!plan.starts.empty()) use.starts = Kept(StartsValue(device_, plan.starts));
+    if (!plan.starts.empty()) use.starts = Starts(plan.starts);
     Push(Word(kView, facts, sizes.size(), use.input));
     Push(static_cast<uint64_t>(base.dtype));
     PushAll(base.dims);
@@ -201,13 +268,16 @@ void Walk::Number(const c10::IValue& value, const BoundOp::Param& param) {
   } else {
     switch (use.category) {
       case DType::kFloat64:
-        use.input = Kept(ScalarValue(device_, real));
+        use.input = packs() ? Words(NumberType(use.category), {std::bit_cast<uint64_t>(real)})
+                            : Kept(ScalarValue(device_, real));
         break;
       case DType::kInt64:
-        use.input = Kept(ScalarValue(device_, value.toInt()));
+        use.input = packs() ? Words(NumberType(use.category), {static_cast<uint64_t>(value.toInt())})
+                            : Kept(ScalarValue(device_, value.toInt()));
         break;
       case DType::kBool:
-        use.input = Kept(ScalarValue(device_, value.toBool()));
+        use.input = packs() ? Words(NumberType(use.category), {static_cast<uint64_t>(value.toBool())})
+                            : Kept(ScalarValue(device_, value.toBool()));
         break;
       default: {
         const c10::complex<double> z = value.toComplexDouble();
@@ -235,7 +305,9 @@ void Walk::Ints(const c10::IValue& value) {
 }
 
 void Walk::Run(const torch::jit::Stack& stack, size_t begin) {
-  Push(static_cast<uint64_t>(device_) | static_cast<uint64_t>(CurrentPrecision()) << 16);
+  // Looking the precision up costs as much as the rest of a small key: ops without products do without.
+  Push(static_cast<uint64_t>(device_) | (op_.precise() ? static_cast<uint64_t>(CurrentPrecision()) + 1 : 0) << 16 |
+       static_cast<uint64_t>(HostKernels()) << 24);
   for (size_t i = 0; i < op_.params().size(); ++i) {
     const BoundOp::Param& param = op_.params()[i];
     const c10::IValue& value = stack[begin + i];

@@ -16,6 +16,8 @@
 
 namespace torch_tpu {
 
+class Capture;
+
 // How one tensor argument (or list element) enters the program.
 struct TensorUse {
   const c10::TensorImpl* impl = nullptr;
@@ -40,7 +42,11 @@ struct InputRef {
   Pending* pending = nullptr;
   StorageContext* owner = nullptr;  // null for host values
   int kept = -1;                    // index into the walk's own references
-  const TensorType& type() const { return buffer != nullptr ? buffer->type() : pending->type; }
+  const TensorType* host = nullptr;  // of a host value that goes on a tape as it is
+  int first_word = -1;               // of that value
+  const TensorType& type() const {
+    return buffer != nullptr ? buffer->type() : pending != nullptr ? *pending->type : *host;
+  }
 };
 
 class Walk {
@@ -64,7 +70,10 @@ class Walk {
   const std::vector<ViewPlan>& plans() const { return plans_; }
   int64_t largest_numel() const { return largest_; }
   const at::Generator* generator() const { return generator_.defined() ? &generator_ : nullptr; }
-  void AddInput(BufferPtr buffer);  // kept alive by the walk
+  Capture* capture() const { return capture_; }
+  // A random op's state, the last input.
+  void AddState(const uint64_t (&words)[2]);
+  const uint64_t* words(const InputRef& input) const { return words_.data() + input.first_word; }
 
  private:
   void Tensor(const at::Tensor& tensor, const BoundOp::Param& param);
@@ -73,17 +82,23 @@ class Walk {
   void Ints(const c10::IValue& value);
   int Input(StorageContext& owner);
   int Kept(BufferPtr buffer);
+  int Starts(const Dims& starts);
+  // Host values are words of their own on a tape (Tape::Words), and buffers in strict mode and in captures.
+  bool packs() const { return fused_ && capture_ == nullptr; }
+  int Words(const TensorType& type, std::initializer_list<uint64_t> words);
   void Push(uint64_t word) { key_.push_back(word); }
   void PushAll(c10::IntArrayRef words);
 
   const BoundOp& op_;
   int device_;
   bool fused_;
+  Capture* capture_;  // that records; nullptr: none
   int64_t largest_ = 1;
   at::Generator generator_;
   c10::SmallVector<uint64_t, 96> key_;
   c10::SmallVector<InputRef, 8> inputs_;
   c10::SmallVector<BufferPtr, 6> kept_;
+  c10::SmallVector<uint64_t, 8> words_;
   c10::SmallVector<TensorUse, 8> tensors_;
   c10::SmallVector<ScalarUse, 4> scalars_;
   std::vector<ViewPlan> plans_;

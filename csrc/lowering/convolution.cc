@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/math.h"
 #include "lowering/table.h"
 
@@ -130,21 +131,43 @@ ConvGeometry GeometryOf(const Args& a, size_t first, const Value& input) {
   return g;
 }
 
+// oneDNN's form, where it can be had. It takes what PyTorch's CPU convolution takes, in the same dtypes.
+bool HasHostForm(Builder& b, const Value& x, const Value& y) {
+  return b.host_kernels() && IsFloat(x.dtype()) && ItemSize(x.dtype()) > 1 && x.numel() > 0 && y.numel() > 0;
+}
+
+Dims HostNumbers(const ConvGeometry& g, bool transposed, const Dims& output_padding) {
+  Dims numbers = {g.rank()};
+  for (const Dims& part : {g.stride, g.padding, g.dilation, output_padding}) {
+    numbers.insert(numbers.end(), part.begin(), part.end());
+  }
+  numbers.insert(numbers.end(), {transposed, g.groups});
+  return numbers;
+}
+
 // (input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups)
 Values EmitConvolution(Builder& b, const Args& a) {
   Value input = a.tensor(0), weight = a.tensor(1), bias = a.tensor_or_absent(2);
   ConvGeometry g = GeometryOf(a, 3, input);
-  Value out;
-  if (a.flag(6)) {
-    Dims extra = Expanded(a.ints(7), g.rank(), "output_padding"), size;
+  const bool transposed = a.flag(6);
+  const Dims extra = Expanded(a.ints(7), g.rank(), "output_padding");
+  Dims size;
+  if (transposed) {
     for (int64_t i = 0; i < g.rank(); ++i) {
       size.push_back((input.dim(i + 2) - 1) * g.stride[i] - 2 * g.padding[i] + g.dilation[i] * (weight.dim(i + 2) - 1) +
                      extra[i] + 1);
     }
-    out = ConvInputGradient(b, input, weight, g, size);
   } else {
-    out = ConvForward(b, input, weight, g, g.OutputSize(SpatialOf(input), SpatialOf(weight)));
+    size = g.OutputSize(SpatialOf(input), SpatialOf(weight));
   }
+  if (HasHostForm(b, input, weight) && torch_tpu::Product(size) > 0) {
+    Dims dims = {input.dim(0), transposed ? weight.dim(1) * g.groups : weight.dim(0)};
+    dims.insert(dims.end(), size.begin(), size.end());
+    Values operands = {input, weight};
+    if (bias) operands.push_back(bias);
+    return CallHost(b, "convolution", operands, {{input.dtype(), dims}}, HostNumbers(g, transposed, extra));
+  }
+  Value out = transposed ? ConvInputGradient(b, input, weight, g, size) : ConvForward(b, input, weight, g, size);
   if (bias) out = b.Add(out, b.BroadcastInDim(Cast(b, bias, out.dtype()), out.dims(), {1}));
   return {b.Convert(out, input.dtype())};
 }
@@ -156,6 +179,21 @@ Values EmitConvolutionBackward(Builder& b, const Args& a) {
   const bool transposed = a.flag(6);
   const Dims& mask = a.ints(9);
   Values out(3);
+  if (HasHostForm(b, input, weight) && grad.numel() > 0) {
+    Dims numbers = HostNumbers(g, transposed, Expanded(a.ints(7), g.rank(), "output_padding"));
+    numbers.insert(numbers.end(), mask.begin(), mask.begin() + 3);
+    const std::vector<TensorType> all = {input.type(), weight.type(), {grad.dtype(), {grad.dim(1)}}};
+    std::vector<TensorType> wanted;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (mask[i]) wanted.push_back(all[i]);
+    }
+    if (wanted.empty()) return out;
+    const Values made = CallHost(b, "convolution_backward", {grad, input, weight}, wanted, numbers);
+    for (size_t i = 0, next = 0; i < out.size(); ++i) {
+      if (mask[i]) out[i] = made[next++];
+    }
+    return out;
+  }
   if (mask[0]) {
     Value gx = transposed ? ConvForward(b, grad, weight, g, SpatialOf(input))
                           : ConvInputGradient(b, grad, weight, g, SpatialOf(input));

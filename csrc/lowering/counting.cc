@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "lowering/counting.h"
 #include "lowering/elementwise.h"
 #include "lowering/indexing.h"
 
@@ -89,21 +90,28 @@ Values Frexp(Builder& b, const Args& a) {
   fraction = b.Select(small, lifted, fraction);
   Value exponent = b.Subtract(b.Select(small, b.Subtract(whole(1), shift), raw), whole(bias));
   const int64_t sign_bit = wide ? INT64_MIN : INT32_MIN;
-  Value mantissa =
-      b.BitcastConvert(b.Or(b.And(bits, whole(sign_bit)), b.Or(fraction, whole(bias << digits))), x.dtype());
+  Value mantissa = b.Or(b.And(bits, whole(sign_bit)), b.Or(fraction, whole(bias << digits)));
   Value zero = b.Compare(b.And(bits, whole(~sign_bit)), whole(0), Direction::kEq);
   Value plain = b.And(b.Compare(raw, whole(field), Direction::kNe), b.Not(zero));
-  Value result = b.Select(plain, mantissa, x);
+  Value result = b.BitcastConvert(b.Select(plain, mantissa, bits), x.dtype());
   return {Cast(b, result, given.dtype()), b.Convert(b.Select(plain, exponent, whole(0)), DType::kInt32)};
 }
 
 constexpr OpRow kRows[] = {
     {"isin.Tensor_Tensor", IsIn}, {"isin.Tensor_Scalar", IsIn}, {"isin.Scalar_Tensor", IsIn}, {"histc", Histc},
-    {"max_unpool2d", Unpool},     {"max_unpool3d", Unpool},     {"frexp.Tensor", Frexp},
+    {"max_unpool2d", Unpool, kLayoutOfFirst},    {"max_unpool3d", Unpool},     {"frexp.Tensor", Frexp},
 };
 
 }  // namespace
 
-std::span<const OpRow> CountingRows() { return kRows; }
+std::span<const OpRow> CountingRows() {
+  static const std::vector<OpRow>* rows = [] {
+    auto* all = new std::vector<OpRow>(std::begin(kRows), std::end(kRows));
+    const std::vector<OpRow> histograms = HistogramRows();
+    all->insert(all->end(), histograms.begin(), histograms.end());
+    return all;
+  }();
+  return *rows;
+}
 
 }  // namespace torch_tpu

@@ -86,6 +86,13 @@ Value Exp2(Builder& b, Value x) {
 
 // Equal infinities add to themselves; their difference would be NaN.
 Value LogAddExp(Builder& b, Value x, Value y) {
+  if (IsComplex(x.dtype())) {  // as for reals, by the real parts
+    Value first = b.Compare(b.Real(x), b.Real(y), Direction::kGe);
+    Value high = b.Select(first, x, y), low = b.Select(first, y, x);
+    Value same = b.And(b.Compare(x, y, Direction::kEq), b.Not(b.IsFinite(b.Real(x))));
+    Value sum = b.Add(high, b.Log(AddC(b, b.Exp(b.Subtract(low, high)), 1)));
+    return b.Select(same, b.Select(Greater(b, b.Real(x), 0), AddC(b, x, std::log(2.0)), x), sum);
+  }
   Value most = MaxNan(b, x, y);
   Value sum = b.Add(most, b.Log1p(b.Exp(b.Negate(b.Abs(b.Subtract(x, y))))));
   Value same_infinity = b.And(b.Compare(x, y, Direction::kEq), Eq(b, b.Abs(x), INFINITY));

@@ -83,9 +83,9 @@ Values ComplexToReal(Builder& b, const Args& a) {
 }
 
 constexpr OpRow kRows[] = {
-    {"_fft_c2c", ComplexToComplex},
-    {"_fft_r2c", RealToComplex},
-    {"_fft_c2r", ComplexToReal},
+    {"_fft_c2c", ComplexToComplex, kLayoutOfCpu},
+    {"_fft_r2c", RealToComplex, kLayoutOfCpu},
+    {"_fft_c2r", ComplexToReal, kLayoutOfCpu},
 };
 
 }  // namespace

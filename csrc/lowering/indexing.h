@@ -53,5 +53,6 @@ std::pair<Value, Values> Compact(Builder& b, Value mask, const Values& payloads)
 std::vector<OpRow> GatherRows();
 std::vector<OpRow> ScatterRows();
 std::vector<OpRow> SelectionRows();
+std::vector<OpRow> EmbeddingBagRows();
 
 }  // namespace torch_tpu

@@ -1,5 +1,6 @@
 // Reads by index: gather, index_select, index.Tensor, take, embedding.
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "lowering/indexing.h"
@@ -125,6 +126,29 @@ Values EmbeddingDenseBackward(Builder& b, const Args& a) {
   return {b.Convert(sums, grad.dtype())};
 }
 
+// self, indices, max_norm, norm_type: rows that are named and too long are scaled to max_norm
+Values EmbeddingRenorm(Builder& b, const Args& a) {
+  Value self = a.tensor(0), x = ToCompute(b, self);
+  const int64_t rows = x.dim(0);
+  Value index = ToIndex(b, a.tensor(1));
+  index = b.Reshape(index, {index.numel()});
+  Value named = PutDim(b, b.Zero(DType::kBool, {rows}), index, b.One(DType::kBool, index.dims()), 0, CombineSet);
+  const double p = a.constant(3).value();
+  Value size = b.Abs(x), norm;
+  if (std::isinf(p)) {
+    norm = ReduceMax(b, size, {1});
+  } else if (p == 2) {
+    norm = b.Sqrt(Sum(b, b.Multiply(x, x), {1}));
+  } else {
+    norm = p == 1 ? Sum(b, size, {1}) : b.Power(Sum(b, b.Power(size, Full(b, size, p)), {1}), b.Constant(x.dtype(), 1 / p, {rows}));
+  }
+  Value most = b.BroadcastTo(b.Constant(x.dtype(), a.constant(2).value()), {rows});
+  Value scale = b.Divide(most, AddC(b, norm, 1e-7));
+  Value apply = b.And(named, b.Compare(norm, most, Direction::kGt));
+  scale = b.BroadcastInDim(b.Select(apply, scale, Full(b, scale, 1)), x.dims(), {0});
+  return {b.Convert(b.Multiply(x, scale), self.dtype())};
+}
+
 }  // namespace
 
 std::vector<OpRow> GatherRows() {
@@ -135,6 +159,7 @@ std::vector<OpRow> GatherRows() {
       {"_unsafe_index.Tensor", Index},
       {"take", Take},
       {"embedding", Embedding},
+      {"embedding_renorm", EmbeddingRenorm, kKeyScalars},
       {"embedding_dense_backward", EmbeddingDenseBackward},
   };
 }

@@ -11,6 +11,8 @@ namespace {
 // self, mask, source
 Values MaskedScatter(Builder& b, const Args& a) {
   Value self = a.tensor(0), source = a.tensor(2);
+  Check(IsBool(a.tensor(1).dtype()), "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+        Name(a.tensor(1).dtype()));
   const Dims dims = BroadcastShapes({self.dims(), a.tensor(1).dims()});
   self = b.BroadcastTo(self, dims);
   Value mask = b.BroadcastTo(b.Convert(a.tensor(1), DType::kBool), dims);
@@ -24,23 +26,36 @@ Values MaskedScatter(Builder& b, const Args& a) {
   return {b.Reshape(b.Select(flat_mask, taken, b.Reshape(self, {n})), dims)};
 }
 
-// x -> (count, int64[numel, rank])
+// x -> (count, int64[rank, numel]): PyTorch's result is column-major
 Values Nonzero(Builder& b, const Args& a) {
   Value x = a.tensor(0);
   const int64_t n = x.numel(), rank = x.rank();
-  if (n == 0) return {b.Zero(DType::kInt64), b.Zero(DType::kInt64, {0, rank})};
+  if (n == 0) return {b.Zero(DType::kInt64), b.Zero(DType::kInt64, {rank, 0})};
   Value mask = b.Reshape(b.Convert(x, DType::kBool), {n});
   auto [count, moved] = Compact(b, mask, {b.Iota(DType::kInt64, {n}, 0)});
-  if (rank == 0) return {count, b.Zero(DType::kInt64, {n, 0})};
+  if (rank == 0) return {count, b.Zero(DType::kInt64, {0, n})};
   Values columns;
   const Dims strides = ContiguousStrides(x.dims());
   for (int64_t d = 0; d < rank; ++d) {
     Value column = moved[0];
     if (strides[d] != 1) column = b.Divide(column, b.ConstantInt(DType::kInt64, strides[d], {n}));
     if (d > 0) column = b.Remainder(column, b.ConstantInt(DType::kInt64, x.dim(d), {n}));
-    columns.push_back(b.Reshape(column, {n, 1}));
+    columns.push_back(b.Reshape(column, {1, n}));
   }
-  return {count, rank == 1 ? columns[0] : b.Concatenate(columns, 1)};
+  return {count, rank == 1 ? columns[0] : b.Concatenate(columns, 0)};
+}
+
+// self, size, fill_value: the first `size` of nonzero's rows, filled up
+Values NonzeroStatic(Builder& b, const Args& a) {
+  const int64_t size = a.integer(1), rank = a.tensor(0).rank(), n = a.tensor(0).numel();
+  Check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  Values found = Nonzero(b, a);
+  Value rows = b.Transpose(found[1], {1, 0});
+  if (n < size) rows = b.Pad(rows, b.Zero(DType::kInt64), {0, 0}, {size - n, 0});
+  if (n > size) rows = b.SliceDim(rows, 0, 0, size);
+  const Dims dims = {size, rank};
+  Value used = b.Compare(b.Iota(DType::kInt64, dims, 0), b.BroadcastTo(found[0], dims), Direction::kLt);
+  return {b.Select(used, rows, b.ConstantInt(DType::kInt64, a.integer_or(2, -1), dims))};
 }
 
 // x, mask -> (count, x's selected elements in front)
@@ -66,6 +81,7 @@ Values RepeatInterleave(Builder& b, const Args& a) {
 std::vector<OpRow> SelectionRows() {
   return {
       {"masked_scatter", MaskedScatter},
+      {"nonzero_static", NonzeroStatic, kLayoutOfFirst},
       {"tpu::nonzero", Nonzero, kInternal},
       {"tpu::masked_select", MaskedSelect, kInternal},
       {"tpu::repeat_interleave", RepeatInterleave, kInternal},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/math.h"
 
 namespace torch_tpu {
@@ -17,6 +18,10 @@ struct Choleskied {
 Choleskied Factor(Builder& b, Value x, bool upper) {
   const Dims batch = BatchOf(x);
   if (x.numel() == 0) return {x, b.ConstantInt(DType::kInt32, 0, batch)};
+  if (b.host_kernels()) {
+    const Values made = CallHost(b, "cholesky", {x}, {x.type(), {DType::kInt32, batch}}, {upper});
+    return {made[0], made[1]};
+  }
   Value flat = Flat(b, x);
   const int64_t count = flat.dim(0), n = flat.dim(1);
   Value a = upper ? Adjoint(b, flat) : flat;
@@ -150,9 +155,9 @@ std::vector<OpRow> TriangularRows() {
       {"linalg_cholesky_ex", CholeskyEx},
       {"cholesky", CholeskyRow},
       {"_cholesky_solve_helper", CholeskySolve},
-      {"cholesky_inverse", CholeskyInverse},
+      {"cholesky_inverse", CholeskyInverse, kColumnMajorOut},
       {"linalg_solve_triangular", SolveTriangular},
-      {"triangular_solve", TriangularSolveOld},
+      {"triangular_solve", TriangularSolveOld, kColumnMajorOut},
       {"linalg_matrix_exp", MatrixExp},
   };
 }
@@ -160,7 +165,7 @@ std::vector<OpRow> TriangularRows() {
 std::span<const OpRow> LinalgRows() {
   static const std::vector<OpRow> rows = [] {
     std::vector<OpRow> all;
-    for (const auto& part : {TriangularRows(), LuRows(), QrRows(), EigenRows()}) {
+    for (const auto& part : {TriangularRows(), LuRows(), QrRows(), EigenRows(), LeastSquaresRows()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -51,10 +51,17 @@ Value HouseholderProduct(Builder& b, Value packed, Value tau, int64_t columns);
 // completion.
 Value Completed(Builder& b, Value x, int64_t columns);
 
+// ---- linalg_eigen.cc
+struct Singular {
+  Value u, s, v;  // x = u diag(s) v^H; u: [m, min or m], v: [n, min or n]
+};
+Singular Svd(Builder& b, Value x, bool full);
+
 // Parts of LinalgRows.
 std::vector<OpRow> TriangularRows();  // linalg.cc
 std::vector<OpRow> LuRows();
 std::vector<OpRow> QrRows();
-std::vector<OpRow> EigenRows();  // linalg_eigen.cc
+std::vector<OpRow> EigenRows();         // linalg_eigen.cc
+std::vector<OpRow> LeastSquaresRows();  // linalg_lstsq.cc
 
 }  // namespace torch_tpu

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/indexing.h"
 #include "lowering/linalg.h"
 #include "lowering/math.h"
@@ -117,6 +118,10 @@ struct Eigen {
 Eigen Eigh(Builder& b, Value x) {
   const int64_t batch = x.dim(0), n = x.dim(1), even = n + n % 2;
   const DType dtype = x.dtype(), real = RealOf(dtype);
+  if (b.host_kernels()) {
+    const Values made = CallHost(b, "eigh", {x}, {{real, {batch, n}}, x.type()}, {0});
+    return {made[0], made[1]};
+  }
   // Scaled to a largest element of one, so that squares neither overflow nor vanish.
   Value size = b.Reduce(b.Abs(x), Builder::Reducer::kMax, {1, 2});
   Value usable = b.And(b.Compare(size, b.Zero(real, {batch}), Direction::kGt), b.IsFinite(size));
@@ -150,10 +155,6 @@ Eigen Eigh(Builder& b, Value x) {
   Value vectors = TakeColumns(b, b.Slice(s[2], {0, 0, 0}, {batch, n, n}), order);
   return {b.Multiply(values, b.BroadcastInDim(scale, values.dims(), {0})), vectors};
 }
-
-struct Singular {
-  Value u, s, v;  // x = u diag(s) v^H; u: [m, min or m], v: [n, min or n]
-};
 
 // One-sided: the columns of a square matrix are turned until they are orthogonal.
 Singular SquareSvd(Builder& b, Value x) {
@@ -192,8 +193,19 @@ Singular SquareSvd(Builder& b, Value x) {
   return {Completed(b, u, n), b.Multiply(sizes, b.BroadcastInDim(scale, sizes.dims(), {0})), v};
 }
 
+}  // namespace
+
 Singular Svd(Builder& b, Value x, bool full) {
   const int64_t batch = x.dim(0), m = x.dim(1), n = x.dim(2);
+  if (b.host_kernels()) {
+    const int64_t k = std::min(m, n);
+    const Values made = CallHost(b, "svd", {x},
+                                 {{x.dtype(), {batch, m, full ? m : k}},
+                                  {RealOf(x.dtype()), {batch, k}},
+                                  {x.dtype(), {batch, n, full ? n : k}}},
+                                 {full});
+    return {made[0], made[1], made[2]};
+  }
   if (m < n) {
     Singular t = Svd(b, Adjoint(b, x), full);
     return {t.v, t.s, t.u};
@@ -203,6 +215,8 @@ Singular Svd(Builder& b, Value x, bool full) {
   Value u = Product(b, HouseholderProduct(b, qr.packed, qr.tau, n), inner.u);
   return {full && m > n ? Completed(b, u, m) : u, inner.s, inner.v};
 }
+
+namespace {
 
 // A, UPLO, compute_v
 Values EighRow(Builder& b, const Args& a) {
@@ -246,7 +260,7 @@ Values SvdRow(Builder& b, const Args& a) {
 std::vector<OpRow> EigenRows() {
   return {
       {"_linalg_eigh", EighRow},
-      {"_linalg_svd", SvdRow},
+      {"_linalg_svd", SvdRow, kColumnMajor},
   };
 }
 

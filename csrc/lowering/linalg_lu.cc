@@ -1,5 +1,6 @@
 // LU with partial pivoting, and what is made of it: solve, inverse, determinants.
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/indexing.h"
 #include "lowering/linalg.h"
 #include "lowering/math.h"
@@ -29,6 +30,11 @@ Value TakeRows(Builder& b, Value x, Value rows) {
 
 Lu LuFactor(Builder& b, Value x, bool pivot) {
   const int64_t batch = x.dim(0), m = x.dim(1), n = x.dim(2), steps = std::min(m, n);
+  if (b.host_kernels()) {
+    const Values made = CallHost(
+        b, "lu_factor", {x}, {x.type(), {DType::kInt32, {batch, steps}}, {DType::kInt32, {batch}}}, {pivot});
+    return {made[0], made[1], made[2]};
+  }
   Value rows = b.Iota(DType::kInt64, {batch, m}, 1), columns = b.Iota(DType::kInt64, {batch, n}, 1);
   Value pivots = b.Iota(DType::kInt64, {batch, steps}, 1);
   Value info = b.ConstantInt(DType::kInt64, 0, {batch});
@@ -81,6 +87,7 @@ Value PivotsToRows(Builder& b, Value pivots, int64_t m) {
 }
 
 Value LuSolve(Builder& b, Value packed, Value pivots, Value rhs, bool adjoint) {
+  if (b.host_kernels()) return CallHost(b, "lu_solve", {packed, pivots, rhs}, {rhs.type()}, {adjoint})[0];
   Value rows = PivotsToRows(b, pivots, packed.dim(1));
   if (!adjoint) {
     Value y = b.TriangularSolve(packed, TakeRows(b, rhs, rows), true, true, true, false);
@@ -258,7 +265,7 @@ std::vector<OpRow> LuRows() {
       {"linalg_lu_factor_ex", LuFactorEx},
       {"linalg_lu", LuOf},
       {"lu_unpack", LuUnpack},
-      {"linalg_lu_solve", LuSolveRow},
+      {"linalg_lu_solve", LuSolveRow, kColumnMajorOut},
       {"_linalg_solve_ex", SolveEx},
       {"linalg_inv_ex", InverseEx},
       {"tpu::lu_det", LuDet, kInternal},

@@ -1,5 +1,6 @@
 // QR by Householder reflections, with LAPACK's conventions: H = I - tau v v^H, v[k] = 1, a real diagonal of R.
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/linalg.h"
 #include "lowering/math.h"
 
@@ -36,6 +37,10 @@ Value Reflector(Builder& b, Value packed, Value k) {
 Qr Geqrf(Builder& b, Value x) {
   const int64_t batch = x.dim(0), m = x.dim(1), n = x.dim(2), steps = std::min(m, n);
   const DType dtype = x.dtype();
+  if (b.host_kernels()) {
+    const Values made = CallHost(b, "geqrf", {x}, {x.type(), {dtype, {batch, steps}}}, {0});
+    return {made[0], made[1]};
+  }
   Values s = ForEach(b, steps, {x, b.Zero(dtype, {batch, steps})}, [&](Value k, const Values& state) -> Values {
     Value a = state[0];
     Value column = Column(b, a, k);
@@ -76,6 +81,10 @@ Qr Geqrf(Builder& b, Value x) {
 }
 
 Value HouseholderProduct(Builder& b, Value packed, Value tau, int64_t columns) {
+  if (b.host_kernels() && columns >= tau.dim(1) && tau.dim(1) > 0) {
+    const TensorType type{packed.dtype(), {packed.dim(0), packed.dim(1), columns}};
+    return CallHost(b, "householder_product", {packed, tau}, {type}, {columns})[0];
+  }
   Value q = Identity(b, packed.dtype(), {packed.dim(0), packed.dim(1), columns});
   return ForEach(
       b, tau.dim(1), {q, packed, tau},
@@ -161,9 +170,9 @@ Values Ormqr(Builder& b, const Args& a) {
 std::vector<OpRow> QrRows() {
   return {
       {"linalg_qr", QrRow},
-      {"geqrf", GeqrfRow},
+      {"geqrf", GeqrfRow, kColumnMajor},
       {"linalg_householder_product", HouseholderRow},
-      {"ormqr", Ormqr},
+      {"ormqr", Ormqr, kColumnMajorOut},
   };
 }
 

@@ -147,8 +147,7 @@ constexpr OpRow kRows[] = {
 std::span<const OpRow> LossRows() {
   static const std::vector<OpRow>* rows = [] {
     auto* all = new std::vector<OpRow>(std::begin(kRows), std::end(kRows));
-    auto nll = NllLossRows();
-    all->insert(all->end(), nll.begin(), nll.end());
+    for (auto part : {NllLossRows(), CtcLossRows()}) all->insert(all->end(), part.begin(), part.end());
     return all;
   }();
   return *rows;

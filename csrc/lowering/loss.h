@@ -1,4 +1,4 @@
-// The classification half of LossRows.
+// Parts of LossRows.
 #pragma once
 
 #include <span>
@@ -8,5 +8,6 @@
 namespace torch_tpu {
 
 std::span<const OpRow> NllLossRows();
+std::span<const OpRow> CtcLossRows();
 
 }  // namespace torch_tpu

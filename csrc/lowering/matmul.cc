@@ -108,6 +108,26 @@ Values EmitAddmmActivation(Builder& b, const Args& a) {
   return row->emit(b, Args(call, {x}));
 }
 
+// self, mat2 (float8), scale_a, scale_b (one number, or one per row and per column), bias, scale_result, out_dtype,
+// use_fast_accum
+Values EmitScaledMm(Builder& b, const Args& a) {
+  Value lhs = a.tensor(0), rhs = a.tensor(1);
+  Check(lhs.rank() == 2 && rhs.rank() == 2 && lhs.dim(1) == rhs.dim(0),
+        "_scaled_mm: expected matrices that fit, got sizes ", ToString(lhs.dims()), " and ", ToString(rhs.dims()));
+  const Dims dims = {lhs.dim(0), rhs.dim(1)};
+  auto scale = [&](size_t i, const Dims& per_line) {
+    Value s = ToCompute(b, a.tensor(i));
+    return b.BroadcastTo(s.numel() == 1 ? b.Reshape(s, {}) : b.Reshape(s, per_line), dims);
+  };
+  Value product = b.DotGeneral(b.Convert(lhs, DType::kFloat32), b.Convert(rhs, DType::kFloat32), kMatrixMatrix,
+                               DType::kFloat32);
+  product = b.Multiply(product, b.Multiply(scale(2, {dims[0], 1}), scale(3, {1, dims[1]})));
+  if (a.has(4)) product = b.Add(product, b.BroadcastTo(ToCompute(b, a.tensor(4)), dims));
+  const DType dtype = a.dtype_or(6, lhs.dtype());
+  if (a.has(5) && BitWidth(dtype) == 8) product = b.Multiply(product, scale(5, dims));
+  return {Cast(b, product, dtype)};
+}
+
 constexpr OpRow kRows[] = {
     {"mm", EmitProduct<kMatrixMatrix>},
     {"mm.dtype", EmitProductTo<kMatrixMatrix>},
@@ -125,6 +145,7 @@ constexpr OpRow kRows[] = {
     {"addr", EmitAddr},
     {"_addmm_activation", EmitAddmmActivation},
     {"_int_mm", EmitIntMm},
+    {"_scaled_mm", EmitScaledMm},
 };
 
 }  // namespace

@@ -167,6 +167,34 @@ Values EmitFusedSgd(Builder& b, const Args& a) {
   return out;
 }
 
+// (self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale?, found_inf?)
+// -> (self, grads, state_sums, and state_steps as they were where the schema returns them)
+template <bool kWithSteps>
+Values EmitFusedAdagrad(Builder& b, const Args& a) {
+  CheckLengths(a, 4);
+  const bool maximize = a.flag(8);
+  Guard guard = ReadGuard(b, a, 9, 10);
+  Values self = a.tensors(0), grads = a.tensors(1), sums = a.tensors(2), steps = a.tensors(3);
+  Values new_self, new_grads, new_sums;
+  for (size_t i = 0; i < self.size(); ++i) {
+    const DType dtype = ComputeType(self[i].dtype()), exact = DType::kFloat64;
+    Value decay = b.Multiply(AddC(b, ScalarOf(b, steps[i], exact), -1), a.scalar(b, 5, exact));
+    Value rate = b.Convert(b.Divide(LearningRate(b, a, 4, exact), AddC(b, decay, 1)), dtype);
+    Value unscaled = guard.Unscaled(b, Cast(b, grads[i], dtype));
+    new_grads.push_back(b.Convert(unscaled, grads[i].dtype()));
+    Value g = maximize ? b.Negate(unscaled) : unscaled, p = b.Convert(self[i], dtype);
+    g = b.Add(g, Scale(b, p, a.scalar(b, 6, dtype)));
+    Value sum = b.Add(Cast(b, sums[i], dtype), b.Multiply(g, g));
+    Value spread = Shift(b, b.Sqrt(sum), a.scalar(b, 7, dtype));
+    new_self.push_back(guard.Take(b, self[i], b.Subtract(p, Scale(b, b.Divide(g, spread), rate))));
+    new_sums.push_back(guard.Take(b, sums[i], sum));
+  }
+  Values out;
+  for (const Values* list : {&new_self, &new_grads, &new_sums}) out.insert(out.end(), list->begin(), list->end());
+  if (kWithSteps) out.insert(out.end(), steps.begin(), steps.end());
+  return out;
+}
+
 constexpr OpRow kRows[] = {
     {"_foreach_add.Scalar", EmitForeach},
     {"_foreach_add.ScalarList", EmitForeach},
@@ -249,6 +277,8 @@ constexpr OpRow kRows[] = {
     {"_fused_adamw.tensor_lr", EmitFusedAdam<true>},
     {"_fused_sgd", EmitFusedSgd},
     {"_fused_sgd.tensor_lr", EmitFusedSgd},
+    {"_fused_adagrad", EmitFusedAdagrad<true>},
+    {"_fused_adagrad.tensor_lr", EmitFusedAdagrad<false>},
 };
 
 }  // namespace

@@ -253,7 +253,7 @@ std::vector<OpRow> MaxPoolRows() {
 std::span<const OpRow> PoolingRows() {
   static const std::vector<OpRow> rows = [] {
     std::vector<OpRow> all = MaxPoolRows();
-    for (const auto& part : {AveragePoolRows(), AdaptivePoolRows(), UpsamplingRows()}) {
+    for (const auto& part : {AveragePoolRows(), AdaptivePoolRows(), FractionalPoolRows(), UpsamplingRows(), AntialiasRows()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

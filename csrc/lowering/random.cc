@@ -67,8 +67,19 @@ void CheckFloat(const Value& self, const char* op) {
 // self, from, to
 Values Uniform(Builder& b, const Args& a) {
   Value self = a.tensor(0);
-  CheckFloat(self, "uniform_");
   const int64_t n = self.numel();
+  if (IsComplex(self.dtype())) {  // both parts
+    const DType real = RealOf(self.dtype());
+    auto [w0, w1] = PhiloxPairs(b, a.rng_state(), n);
+    Value from = a.scalar(b, 1, real), width = b.Subtract(a.scalar(b, 2, real), from);
+    auto part = [&](Value word) {
+      Value top = b.ShiftRightLogical(word, b.ConstantInt(DType::kUInt32, 8, {n}));
+      Value u = Mul(b, b.Convert(top, real), std::ldexp(1.0, -24));
+      return b.Add(b.Multiply(u, Spread(b, width, n)), Spread(b, from, n));
+    };
+    return {b.Reshape(b.Complex(part(w0), part(w1)), self.dims())};
+  }
+  CheckFloat(self, "uniform_");
   const DType draw = DrawType(self.dtype());
   Value from = a.scalar(b, 1, draw), to = a.scalar(b, 2, draw);
   Value u = UnitDigits(b, a.rng_state(), n, Digits(self.dtype()));
@@ -215,6 +226,18 @@ Values BernoulliTensor(Builder& b, const Args& a) {
   return {Shaped(b, Coins(b, a.rng_state(), b.BroadcastTo(a.tensor(1), self.dims())), self.dtype(), self.dims())};
 }
 
+// self, lower, upper -> (output, slope of each element)
+Values RRelu(Builder& b, const Args& a) {
+  Value self = a.tensor(0), x = ToCompute(b, self);
+  const int64_t n = x.numel();
+  const DType draw = DrawType(self.dtype());
+  Value low = a.scalar(b, 1, draw), high = a.scalar(b, 2, draw);
+  Value slope = b.Add(b.Multiply(Unit(b, a.rng_state(), n, draw), Spread(b, b.Subtract(high, low), n)), Spread(b, low, n));
+  Value negative = b.Compare(x, Full(b, x, 0), Direction::kLe);
+  slope = b.Select(negative, b.Reshape(Cast(b, slope, x.dtype()), x.dims()), Full(b, x, 1));
+  return {Cast(b, b.Multiply(x, slope), self.dtype()), Cast(b, slope, self.dtype())};
+}
+
 // input, p, train -> (output, mask)
 Values NativeDropout(Builder& b, const Args& a) {
   Value x = a.tensor(0);
@@ -357,6 +380,7 @@ std::span<const OpRow> RandomRows() {
       {"bernoulli", Bernoulli, kRandom},
       {"bernoulli.p", BernoulliP, kRandom},
       {"bernoulli.Tensor", BernoulliTensor, kRandom},
+      {"tpu::rrelu", RRelu, kRandom | kInternal},
       {"native_dropout", NativeDropout, kRandom},
       {"native_dropout_backward", NativeDropoutBackward},
       {"exponential", Exponential, kRandom},

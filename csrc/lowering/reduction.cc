@@ -195,7 +195,22 @@ Values NormDims(Builder& b, const Args& a) {
   return {Kept(b, y, x.dims(), dims, a.flag(3))};
 }
 
+// self, dim, keepdim, mode: exclusive or of the elements' 64-bit patterns, floats as float64
+Values HashTensor(Builder& b, const Args& a) {
+  Check(a.integer_or(3, 0) == 0, "Unknown hash_tensor reduction mode: ", a.integer_or(3, 0));
+  Value x = a.tensor(0);
+  const Dims dims = ReducedDims(a, 1, x.rank());
+  Value bits = IsFloat(x.dtype()) ? b.BitcastConvert(b.Convert(x, DType::kFloat64), DType::kUInt64)
+                                  : b.Convert(x, DType::kUInt64);
+  if (!dims.empty()) {
+    bits = b.ReduceMany({bits}, {b.Zero(DType::kUInt64)}, dims,
+                        [&](const Values& v) { return Values{b.Xor(v[0], v[1])}; })[0];
+  }
+  return {Kept(b, bits, x.dims(), dims, a.flag(2))};
+}
+
 constexpr OpRow kRows[] = {
+    {"hash_tensor", HashTensor},
     {"sum", SumAll},
     {"sum.dim_IntList", SumDims},
     {"nansum", NanSum},
@@ -226,7 +241,7 @@ std::span<const OpRow> SumRows() { return kRows; }
 std::span<const OpRow> ReductionRows() {
   static const std::vector<OpRow>* rows = [] {
     auto* all = new std::vector<OpRow>;
-    for (auto part : {SumRows(), ExtremeRows(), MomentRows(), CumulativeRows()}) {
+    for (auto part : {SumRows(), ExtremeRows(), MomentRows(), CumulativeRows(), SegmentRows()}) {
       all->insert(all->end(), part.begin(), part.end());
     }
     return all;

@@ -21,5 +21,6 @@ std::span<const OpRow> SumRows();
 std::span<const OpRow> ExtremeRows();
 std::span<const OpRow> MomentRows();
 std::span<const OpRow> CumulativeRows();
+std::span<const OpRow> SegmentRows();
 
 }  // namespace torch_tpu

@@ -34,6 +34,7 @@ Values SearchSortedScalar(Builder& b, const Args& a) {
 
 // self, boundaries, out_int32, right
 Values BucketizeTensor(Builder& b, const Args& a) {
+  Check(a.tensor(1).rank() == 1, "boundaries tensor must be 1 dimension, but got dim(", a.tensor(1).rank(), ")");
   return {Search(b, a.tensor(1), a.tensor(0), Value(), a.flag(2), a.flag(3))};
 }
 

@@ -1,9 +1,10 @@
-// Order: sort, topk, kthvalue, median, mode, and the device half of unique.
+// Order: sort, topk, kthvalue, median, mode.
 #include <numeric>
 
 #include "base/error.h"
 #include "lowering/indexing.h"
 #include "lowering/math.h"
+#include "lowering/sort.h"
 
 namespace torch_tpu {
 
@@ -17,7 +18,8 @@ Value Before(Builder& b, Value x, Value y, bool descending) {
   return b.Or(order, descending ? b.And(x_nan, b.Not(y_nan)) : b.And(b.Not(x_nan), y_nan));
 }
 
-// x's elements along dim in order, and where each came from (int32). Stable.
+}  // namespace
+
 std::pair<Value, Value> SortAlong(Builder& b, Value x, int64_t dim, bool descending) {
   const DType dtype = x.dtype();
   if (IsBool(dtype)) x = b.Convert(x, DType::kUInt8);
@@ -27,6 +29,16 @@ std::pair<Value, Value> SortAlong(Builder& b, Value x, int64_t dim, bool descend
                          [&](const Values& v) { return Values{Before(b, v[0], v[1], descending)}; });
   return {b.Convert(sorted[0], dtype), sorted[1]};
 }
+
+Value RunStarts(Builder& b, Value sorted) {
+  const int64_t last = sorted.rank() - 1, n = sorted.dim(last);
+  Value changed = b.Compare(b.SliceDim(sorted, last, 1, n), b.SliceDim(sorted, last, 0, n - 1), Direction::kNe);
+  Dims first = sorted.dims();
+  first[last] = 1;
+  return b.Concatenate({b.One(DType::kBool, first), changed}, last);
+}
+
+namespace {
 
 // Calls emit with self as at least 1-d, and takes the added dim off its results.
 template <class EmitOn>
@@ -60,6 +72,7 @@ Values TopK(Builder& b, const Args& a) {
       auto [value, index] = ArgReduce(b, x, dim, largest);
       return Values{KeepDims(b, value, x.dims(), {dim}), KeepDims(b, index, x.dims(), {dim})};
     }
+    if (b.target() == Target::kCpu && x.dim(dim) >= kSelectFrom && k > 0) return TopKOf(b, x, k, dim, largest);
     auto [values, indices] = SortAlong(b, x, dim, largest);
     return Values{b.SliceDim(values, dim, 0, k), b.Convert(b.SliceDim(indices, dim, 0, k), DType::kInt64)};
   });
@@ -127,15 +140,6 @@ Values NanMedian(Builder& b, const Args& a) { return MedianAll(b, a, true); }
 Values MedianAlong(Builder& b, const Args& a) { return MedianDim(b, a, false); }
 Values NanMedianAlong(Builder& b, const Args& a) { return MedianDim(b, a, true); }
 
-// true where a sorted row's element differs from the one before it, along the last dim
-Value RunStarts(Builder& b, Value sorted) {
-  const int64_t last = sorted.rank() - 1, n = sorted.dim(last);
-  Value changed = b.Compare(b.SliceDim(sorted, last, 1, n), b.SliceDim(sorted, last, 0, n - 1), Direction::kNe);
-  Dims first = sorted.dims();
-  first[last] = 1;
-  return b.Concatenate({b.One(DType::kBool, first), changed}, last);
-}
-
 // self, dim, keepdim: the most frequent value, the smallest of several, and where it is last
 Values Mode(Builder& b, const Args& a) {
   Value self = a.tensor(0);
@@ -161,41 +165,8 @@ Values Mode(Builder& b, const Args& a) {
   return out;
 }
 
-// x (1-d), consecutive -> (count, values, inverse int64, counts int64), all of x's length; values in order unless
-// consecutive
-Values Unique(Builder& b, const Args& a) {
-  Value x = a.tensor(0);
-  const int64_t n = x.numel();
-  const bool consecutive = a.flag(1);
-  x = b.Reshape(x, {n});
-  if (n == 0) {
-    Value none = b.Zero(DType::kInt64, {0});
-    return {b.Zero(DType::kInt64), x, none, none};
-  }
-  Value sorted = x, source;
-  if (!consecutive) std::tie(sorted, source) = SortAlong(b, x, 0, false);
-  Value starts = RunStarts(b, sorted);  // NaN differs from NaN, as in PyTorch
-  Value group = b.Subtract(CountTrue(b, starts), b.One(DType::kInt64, {n}));
-  Value position = b.Iota(DType::kInt64, {n}, 0);
-  auto [count, moved] = Compact(b, starts, {sorted, position});
-  // A group's length: to the next group's start, or to the end.
-  Value next = b.Concatenate({b.SliceDim(moved[1], 0, 1, n), b.ConstantInt(DType::kInt64, n, {1})}, 0);
-  Value is_last =
-      b.Compare(b.Add(position, b.One(DType::kInt64, {n})), b.BroadcastInDim(count, {n}, {}), Direction::kGe);
-  next = b.Select(is_last, b.ConstantInt(DType::kInt64, n, {n}), next);
-  Value counts = b.Subtract(next, moved[1]);
-  Value inverse = group;
-  if (!consecutive) {  // back to where the elements came from: sorting by source inverts the permutation
-    inverse = b.Sort({source, group}, 0, true,
-                     [&](const Values& v) { return Values{b.Compare(v[0], v[1], Direction::kLt)}; })[1];
-  }
-  return {count, moved[0], inverse, counts};
-}
-
-}  // namespace
-
-std::span<const OpRow> SortRows() {
-  static const OpRow rows[] = {
+std::vector<OpRow> OrderRows() {
+  return {
       {"sort.stable", SortStable},
       {"sort", SortPlain},
       {"topk", TopK},
@@ -205,8 +176,18 @@ std::span<const OpRow> SortRows() {
       {"median.dim", MedianAlong},
       {"nanmedian.dim", NanMedianAlong},
       {"mode", Mode},
-      {"tpu::unique", Unique, kInternal},
   };
+}
+
+}  // namespace
+
+std::span<const OpRow> SortRows() {
+  static const std::vector<OpRow> rows = [] {
+    std::vector<OpRow> all = OrderRows();
+    const std::vector<OpRow> unique = UniqueRows();
+    all.insert(all.end(), unique.begin(), unique.end());
+    return all;
+  }();
   return rows;
 }
 

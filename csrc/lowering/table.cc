@@ -14,7 +14,7 @@ const std::vector<OpRow>& AllRows() {
          {PointwiseRows(),   ActivationRows(), ReductionRows(),     ShapeRows(),     IndexingRows(), MatmulRows(),
           ConvolutionRows(), PoolingRows(),    NormalizationRows(), AttentionRows(), LossRows(),     RandomRows(),
           SortRows(),        OptimizerRows(),  SpecialRows(),       FftRows(),       LinalgRows(),   DistanceRows(),
-          CountingRows(),    MarginLossRows(), GridSamplerRows(),   ViewRows()}) {
+          CountingRows(),    MarginLossRows(), GridSamplerRows(),   ControlFlowRows(), ViewRows()}) {
       all->insert(all->end(), family.begin(), family.end());
     }
     return all;

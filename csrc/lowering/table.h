@@ -35,6 +35,7 @@ std::span<const OpRow> DistanceRows();       // distance.cc: cdist, pdist, renor
 std::span<const OpRow> CountingRows();       // counting.cc: isin, histc, max_unpool, frexp
 std::span<const OpRow> MarginLossRows();     // loss_margin.cc
 std::span<const OpRow> GridSamplerRows();    // grid_sampler.cc
+std::span<const OpRow> ControlFlowRows();    // control_flow.cc: branches and loops over graphs
 std::span<const OpRow> ViewRows();           // view_ops.cc: internal reads and writes of views, casts
 
 const std::vector<OpRow>& AllRows();

@@ -6,8 +6,8 @@
 
 namespace torch_tpu {
 
-Builder::Builder(Target target, Precision precision)
-    : target_(target), precision_(precision), impl_(std::make_unique<Impl>()) {}
+Builder::Builder(Target target, Precision precision, bool host_kernels)
+    : target_(target), precision_(precision), host_kernels_(host_kernels), impl_(std::make_unique<Impl>()) {}
 
 Builder::~Builder() = default;
 

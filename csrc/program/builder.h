@@ -65,13 +65,15 @@ class Builder {
  public:
   using Body = std::function<Values(const Values&)>;
 
-  explicit Builder(Target target = Target::kCpu, Precision precision = Precision::kHighest);
+  explicit Builder(Target target = Target::kCpu, Precision precision = Precision::kHighest, bool host_kernels = false);
   ~Builder();
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
   Target target() const { return target_; }
   Precision precision() const { return precision_; }  // what dot and convolution are written with
+  // True: programs may call the process' host kernels (lowering/host_call.h). Only on Target::kCpu.
+  bool host_kernels() const { return host_kernels_; }
 
   // --- function
   Value Parameter(const TensorType& type);
@@ -220,6 +222,7 @@ class Builder {
   struct Impl;
   Target target_;
   Precision precision_;
+  bool host_kernels_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -49,19 +49,38 @@ Values Run(Builder& b, const Node& node, const Values& values) {
 
 }  // namespace
 
-Program Lower(const Graph& graph, const LowerOptions& options) {
-  Builder b(options.target, options.precision);
-  Program program;
-  program.inputs = graph.inputs;
-  Values values;
-  values.reserve(graph.num_values());
-  for (const TensorType& input : graph.inputs) values.push_back(b.Parameter(input));
+namespace {
+
+// Every value of `graph`, inputs first.
+Values EmitAll(Builder& b, const Graph& graph, const Values& inputs) {
+  Values values = inputs;
+  values.reserve(static_cast<size_t>(graph.num_values()));
   for (const Node& node : graph.nodes) {
     Check(static_cast<size_t>(node.first_result) == values.size(), node.call.row->name,
           ": expected results to start at ", values.size(), ", got ", node.first_result);
     const Values results = Run(b, node, values);
     values.insert(values.end(), results.begin(), results.end());
   }
+  return values;
+}
+
+}  // namespace
+
+Values Inline(Builder& b, const Graph& graph, const Values& inputs) {
+  Check(inputs.size() == graph.inputs.size(), "graph: expected ", graph.inputs.size(), " inputs, got ", inputs.size());
+  const Values values = EmitAll(b, graph, inputs);
+  Values outputs;
+  for (int32_t id : graph.outputs) outputs.push_back(values.at(static_cast<size_t>(id)));
+  return outputs;
+}
+
+Program Lower(const Graph& graph, const LowerOptions& options) {
+  Builder b(options.target, options.precision, options.host_kernels);
+  Program program;
+  program.inputs = graph.inputs;
+  Values inputs;
+  for (const TensorType& input : graph.inputs) inputs.push_back(b.Parameter(input));
+  const Values values = EmitAll(b, graph, inputs);
   Values outputs;
   for (int32_t id : graph.outputs) {
     Check(id >= 0 && static_cast<size_t>(id) < values.size(), "graph: expected outputs among its ", values.size(),

@@ -40,7 +40,11 @@ struct Program {
 struct LowerOptions {
   Target target = Target::kCpu;
   Precision precision = Precision::kHighest;
+  bool host_kernels = false;  // the program may call host kernels: only good where they are registered
 };
+
+// Adds the nodes of `graph` to the builder's current region, with `inputs` for its inputs, and gives its outputs.
+Values Inline(Builder& b, const Graph& graph, const Values& inputs);
 
 // Runs every node's emit. Throws Error whose text starts with the op's name.
 Program Lower(const Graph& graph, const LowerOptions& options);

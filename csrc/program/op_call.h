@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 namespace torch_tpu {
 
 struct OpRow;  // lowering/table.h
+struct Graph;  // program/graph.h
 
 // How a tensor operand takes part in type promotion (PyTorch's result_type): python numbers weigh less than 0-d
 // tensors, these less than tensors with dims. Dims are known from the value, so only the number's mark is data.
@@ -49,6 +51,7 @@ struct OpCall {
   const OpRow* row = nullptr;
   std::vector<Arg> args;
   std::vector<Operand> operands;
+  std::vector<std::shared_ptr<const Graph>> regions;  // of control flow: graphs that the op runs
 };
 
 // What emit functions read: the call's arguments by position, with operand ids resolved to the builder's values.

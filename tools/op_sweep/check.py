@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 import traceback
 import warnings
@@ -12,12 +13,13 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from . import faults
-from .compare import Tolerance, difference, tolerance_of
+from .compare import Reference, Tolerance, difference, tolerance_of
 from .record import Record
-from .samples import entry_name, leaves_with_gradient, move_sample, pick
+from .samples import entry_name, leaves_with_gradient, move_sample, pick, widened
 
 # Their values are whatever the memory held.
 UNINITIALIZED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
@@ -44,6 +46,8 @@ class Case:
     dtype: torch.dtype
     options: Options
     tolerance: Tolerance
+    better: int = 0
+    programs: int = 0
 
 
 @contextlib.contextmanager
@@ -84,27 +88,75 @@ def _processed(sample: SampleInput, results: Any) -> Any:
     return sample.output_process_fn_grad(results)
 
 
-def forward(case: Case, sample: SampleInput) -> str:
+# Which of equal elements they name is not specified: their indices are compared by what lies there.
+NAMES_ANY = ("kthvalue", "median", "mode", "nanmedian", "topk")
+
+
+def _named_elements(case: Case, sample: SampleInput, results: Any) -> Any:
+    """(values, indices) with the elements of the input in place of the indices."""
+    leaves, _ = tree_flatten(results)
+    x = sample.input
+    if case.op.name not in NAMES_ANY or len(leaves) != 2 or not isinstance(x, torch.Tensor) or x.dim() == 0:
+        return results
+    numbers = [a for a in (*sample.args, *sample.kwargs.values()) if type(a) is int]
+    values, indices = leaves[0].detach().cpu(), leaves[1].cpu()
+    for dim in (*reversed(numbers), -1):
+        if -x.dim() <= dim < x.dim():
+            kept = indices if indices.dim() == x.dim() else indices.unsqueeze(dim)
+            if all(a <= b or i == dim % x.dim() for i, (a, b) in enumerate(zip(kept.shape, x.shape, strict=True))):
+                return values, x.detach().gather(dim, kept)
+    return results
+
+
+def _agree(
+    case: Case, sample: SampleInput, got: Any, want: Any, exact: Callable[[], Any], *, process: Callable[[Any], Any], **how: bool
+) -> str:
+    """`difference`, against the float64 result too, and freed of what is not unique where that makes the difference."""
     device = case.options.device
-    input_, args, kwargs = move_sample(case.op, sample, "cpu")
-    want = _oracle(lambda: case.op(input_, *args, **kwargs))
-    random = _random(case, want, sample, case.op)
-    input_, args, kwargs = move_sample(case.op, sample, device)
-    got = faults.plant(case.options.fault, _seeded(lambda: case.op(input_, *args, **kwargs), 0))
-    text = difference(got, want, case.tolerance, device, values=not random)
+    reference = Reference(exact)
+    text = difference(got, want, case.tolerance, device, reference=reference, **how)
     if "values" in text:
+        named = _named_elements(case, sample, want)
+        if named is not want and not difference(_named_elements(case, sample, got), named, Tolerance(), "cpu"):
+            return ""
         # Signs of eigenvectors and their kin are not unique.
         try:
-            cleaned = difference(_processed(sample, got), _processed(sample, want), case.tolerance, device)
+            cleaned_want = _processed(sample, process(want))
+            cleaned_reference = Reference(lambda: _processed(sample, process(exact())))
+            cleaned = difference(
+                _processed(sample, process(got)), cleaned_want, case.tolerance, device, reference=cleaned_reference
+            )
         except Exception:
             return text
-        changed = difference(_processed(sample, want), want, Tolerance(), "cpu") != ""
-        return cleaned if changed else text
+        if difference(cleaned_want, process(want), Tolerance(), "cpu"):
+            text, reference = cleaned, cleaned_reference
+    case.better += text == "" and reference.used
     return text
 
 
-def _gradients(case: Case, sample: SampleInput, device: str) -> list[torch.Tensor | None]:
+def forward(case: Case, sample: SampleInput) -> str:
+    def call(device: str, wide: bool = False) -> Any:
+        arguments = move_sample(case.op, sample, device)
+        input_, args, kwargs = widened(arguments) if wide else arguments
+        return case.op(input_, *args, **kwargs)
+
+    want = _oracle(lambda: call("cpu"))
+    random = _random(case, want, sample, case.op)
+    got = faults.plant(case.options.fault, _seeded(lambda: call(case.options.device), 0))
+    exact = functools.cache(lambda: call("cpu", True))
+    return _agree(case, sample, got, want, exact, process=lambda x: x, values=not random)
+
+
+Gradients = list[torch.Tensor | None]
+
+
+def _gradients(
+    case: Case, sample: SampleInput, device: str, weights: list[torch.Tensor] | None = None
+) -> tuple[Gradients, list[torch.Tensor]]:
+    """Gradients for given weights of the outputs, or drawn ones, on the host; with these in float64."""
     arguments = move_sample(case.op, sample, device)
+    if weights is not None:
+        arguments = widened(arguments)
     input_, args, kwargs = arguments
     torch.manual_seed(0)
     results = _processed(sample, case.op(input_, *args, **kwargs))
@@ -113,27 +165,28 @@ def _gradients(case: Case, sample: SampleInput, device: str) -> list[torch.Tenso
     inputs = leaves_with_gradient(arguments)
     if not outputs or not inputs:
         raise CpuCannot("nothing to differentiate")
-    generator = torch.Generator().manual_seed(7)
-    weights = [torch.randn(x.shape, generator=generator, dtype=x.dtype).to(device) for x in outputs]
-    return list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
+    if weights is None:
+        generator = torch.Generator().manual_seed(7)
+        weights = [torch.randn(x.shape, generator=generator, dtype=x.dtype) for x in outputs]
+    along = [w.to(device, x.dtype) for w, x in zip(weights, outputs, strict=True)]
+    return list(torch.autograd.grad(outputs, inputs, along, allow_unused=True)), weights
 
 
 def backward(case: Case, sample: SampleInput) -> str:
     device = case.options.device
-    want = _oracle(lambda: _gradients(case, sample, "cpu"))
+    want, weights = _oracle(lambda: _gradients(case, sample, "cpu"))
     torch.manual_seed(1)
     input_, args, kwargs = move_sample(case.op, sample, "cpu")
     random = _random(case, _oracle(lambda: case.op(input_, *args, **kwargs)), sample, case.op)
-    got = faults.plant_gradient(case.options.fault, _gradients(case, sample, device))
+    got = faults.plant_gradient(case.options.fault, _gradients(case, sample, device)[0])
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         if (g is None) != (w is None):
             return f"gradient {i}: expected {'none' if w is None else 'one'}, got {'none' if g is None else 'one'}"
-        if g is not None:
-            # A gradient's strides are autograd's choice.
-            text = difference(g, w, case.tolerance, device, values=not random, strides=False)
-            if text:
-                return f"gradient {i}: {text}"
-    return ""
+    reference = Reference(functools.cache(lambda: _gradients(case, sample, "cpu", weights)[0]))
+    # A gradient's strides are autograd's choice.
+    text = difference(got, want, case.tolerance, device, values=not random, strides=False, reference=reference)
+    case.better += text == "" and reference.used
+    return f"gradient: {text}" if text else ""
 
 
 def inplace(case: Case, sample: SampleInput) -> str:
@@ -141,19 +194,20 @@ def inplace(case: Case, sample: SampleInput) -> str:
     if function is None or sample.broadcasts_input:
         raise CpuCannot("no in-place variant for this sample")
 
-    def run(device: str, seed: int) -> tuple[Any, Any]:
-        input_, args, kwargs = move_sample(case.op, sample, device)
+    def run(device: str, wide: bool = False) -> tuple[Any, Any]:
+        arguments = move_sample(case.op, sample, device)
+        input_, args, kwargs = widened(arguments) if wide else arguments
         input_ = tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, input_)
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         return function(input_, *args, **kwargs), input_
 
-    device = case.options.device
-    want = _oracle(lambda: run("cpu", 0))
+    want = _oracle(lambda: run("cpu"))
     with _other_draws():
-        again = _oracle(lambda: run("cpu", 0))
+        again = _oracle(lambda: run("cpu"))
     random = case.op.name in UNINITIALIZED or difference(again, want, Tolerance(), "cpu") != ""
-    got = faults.plant(case.options.fault, run(device, 0))
-    return difference(got, want, case.tolerance, device, values=not random)
+    got = faults.plant(case.options.fault, run(case.options.device))
+    exact = functools.cache(lambda: run("cpu", True))
+    return _agree(case, sample, got, want, exact, process=lambda pair: pair[0], values=not random)
 
 
 def out(case: Case, sample: SampleInput) -> str:
@@ -176,22 +230,21 @@ def out(case: Case, sample: SampleInput) -> str:
         torch.manual_seed(seed)
         return case.op(input_, *args, **kwargs, out=place), place
 
-    device = case.options.device
-    text = ""
+    def exact() -> Any:
+        input_, args, kwargs = widened(move_sample(case.op, sample, "cpu"))
+        result = case.op(input_, *args, **kwargs)
+        return result, result
+
     for empty in (False, True):
         want = _oracle(lambda empty=empty: run("cpu", 0, empty))
         with _other_draws():
             again = _oracle(lambda empty=empty: run("cpu", 0, empty))
         random = case.op.name in UNINITIALIZED or difference(again, want, Tolerance(), "cpu") != ""
-        got = faults.plant(case.options.fault, run(device, 0, empty))
-        text = difference(got, want, case.tolerance, device, values=not random)
-        if "values" in text:
-            cleaned = difference(_processed(sample, got[0]), _processed(sample, want[0]), case.tolerance, device)
-            changed = difference(_processed(sample, want[0]), want[0], Tolerance(), "cpu") != ""
-            text = cleaned if changed else text
+        got = faults.plant(case.options.fault, run(case.options.device, 0, empty))
+        text = _agree(case, sample, got, want, exact, process=lambda pair: pair[0], values=not random)
         if text:
             return ("an empty out: " if empty else "") + text
-    return text
+    return ""
 
 
 def errors(case: Case, sample: SampleInput) -> str:
@@ -212,12 +265,39 @@ def errors(case: Case, sample: SampleInput) -> str:
     return "" if got == want else f"error: expected {want}, got {got}"
 
 
+def programs(case: Case, sample: SampleInput) -> str:
+    """Other float arguments are the same program."""
+    if case.options.device != "tpu":
+        raise CpuCannot("no programs on the host")
+
+    def other(x: Any) -> Any:
+        return x * 0.984375 if isinstance(x, float) else x
+
+    def call(device: str, change: bool) -> None:
+        input_, args, kwargs = move_sample(case.op, sample, device)
+        if change:
+            args, kwargs = tree_map(other, args), tree_map(other, kwargs)
+        case.op(input_, *args, **kwargs)
+
+    for change in (False, True):
+        _oracle(lambda change=change: call("cpu", change))
+    counters = Counters("tpu")
+    call("tpu", False)
+    first = counters.programs()
+    call("tpu", True)
+    more = counters.programs() - first
+    case.programs += first
+    return f"programs: {more} more for other float arguments" if more else ""
+
+
 CHECKS: dict[str, Callable[[Case, SampleInput], str]] = {
     "forward": forward,
     "backward": backward,
     "inplace": inplace,
     "out": out,
     "errors": errors,
+    "programs": programs,
+    "plain": forward,
 }
 
 
@@ -263,6 +343,25 @@ class Counters:
         return self._programs() - self._before
 
 
+class _Seen(TorchDispatchMode):
+    """The ATen ops that a call comes down to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(str(func).removeprefix("aten.").removesuffix(".default"))
+        return func(*args, **(kwargs or {}))
+
+
+def ops_of(case: Case, sample: SampleInput) -> list[str]:
+    input_, args, kwargs = move_sample(case.op, sample, case.options.device)
+    with contextlib.suppress(Exception), torch.no_grad(), _Seen() as seen:
+        case.op(input_, *args, **kwargs)
+    return sorted(seen.names)
+
+
 def run(op: OpInfo, dtype: torch.dtype, kind: str, options: Options) -> Record:
     """All samples of one kind. Never raises."""
     record = Record(entry_name(op), str(dtype).removeprefix("torch."), kind, "skip")
@@ -290,7 +389,9 @@ def run(op: OpInfo, dtype: torch.dtype, kind: str, options: Options) -> Record:
                 record.passed += 1
             elif record.status != "fail":
                 record.status, record.message = "fail", f"sample {i}: {text}"
-    record.host, record.programs = counters.host(), counters.programs()
+    record.host, record.programs, record.better = counters.host(), case.programs or counters.programs(), case.better
+    if kind == "forward" and samples:
+        record.ops = ops_of(case, samples[0])
     if record.samples and record.status != "fail":
         record.status, record.message = ("host" if record.host else "pass"), ""
     record.seconds = round(time.monotonic() - start, 3)

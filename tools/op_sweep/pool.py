@@ -23,8 +23,11 @@ Job = tuple[str, str, str]  # entry, dtype, kind
 
 
 class _Worker:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, plain: bool) -> None:
         environment = dict(os.environ)
+        if plain:
+            environment["TORCH_TPU_HOST_KERNELS"] = "0"
+        self.plain = plain
         paths = [str(ROOT), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
         # Where torch_tpu was found goes before the checkout, whose folder of that name has no extension.
         environment["PYTHONPATH"] = os.pathsep.join([*paths[1:], paths[0]])
@@ -113,22 +116,26 @@ def run_jobs(
     """
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     total = 0
-    for job in jobs:
+    for job in sorted(jobs, key=lambda job: job[2] == "plain"):
         waiting.put(job)
         total += 1
     done: queue.SimpleQueue[Record | BaseException] = queue.SimpleQueue()
     stopping = threading.Event()
 
     def serve() -> None:
-        worker: _Worker | None = None
+        worker: _Worker | None = None  # a process has host handlers or not: `plain` jobs get one of their own
         try:
             while not stopping.is_set():
                 try:
                     job = waiting.get_nowait()
                 except queue.Empty:
                     break
+                plain = job[2] == "plain"
+                if worker is not None and worker.plain != plain:
+                    worker.stop()
+                    worker = None
                 if worker is None:
-                    worker = _Worker(options)
+                    worker = _Worker(options, plain)
                 done.put(worker.run(job, limit, start_limit=limit + 300))
                 if not worker.alive or worker.jobs >= recycle:
                     worker.stop()

@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-KINDS = ("forward", "backward", "inplace", "out", "errors")
+# forward .. errors: the op, its gradients, its variants and its mistakes. programs: a call with other float arguments compiles
+# nothing. plain: forward once more with host handlers off, so that all values come from StableHLO.
+KINDS = ("forward", "backward", "inplace", "out", "errors", "programs", "plain")
 # pass: as on CPU; host: the same, but something ran on the host; fail: another result or an exception; skip: CPU itself cannot
 # run it, or the entry has no such variant; abort: the process ended; hang: it took longer than the limit.
 STATUSES = ("pass", "host", "fail", "skip", "abort", "hang")
@@ -15,7 +17,9 @@ STATUSES = ("pass", "host", "fail", "skip", "abort", "hang")
 
 @dataclasses.dataclass
 class Record:
-    """One result. `samples`: how many ran on CPU and so count; `passed`: of these, how many agreed."""
+    """One result. `samples`: how many ran on CPU and so count; `passed`: of these, how many agreed, `better` of them because they
+    are nearer to the float64 result than CPU's own. `programs`: how many were compiled. `ops`: the ATen ops that
+    the first sample's forward came down to."""
 
     entry: str
     dtype: str
@@ -27,6 +31,8 @@ class Record:
     host: dict[str, int] = dataclasses.field(default_factory=dict)
     programs: int = 0
     seconds: float = 0.0
+    better: int = 0
+    ops: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -37,6 +37,8 @@ def pick(op: OpInfo, dtype: torch.dtype, requires_grad: bool, count: int, smalle
 
 def move(x: torch.Tensor, device: str) -> torch.Tensor:
     """A copy on the device with the same sizes, strides, offset and requires_grad: a leaf."""
+    if x.device.type != "cpu":  # an error input of another device
+        return x
     with torch.no_grad():
         if x.layout != torch.strided or x.is_contiguous() or x.is_conj() or x.is_neg():
             copy = x.detach().clone().to(device)
@@ -63,6 +65,26 @@ def move_sample(op: OpInfo, sample: SampleInput, device: str) -> tuple[Any, tupl
 
     args = tuple(sample.args) if keep_args else tree_map(one, tuple(sample.args))
     return tree_map(one, sample.input), args, tree_map(one, dict(sample.kwargs))
+
+
+WIDE = {torch.bfloat16: torch.float64, torch.float16: torch.float64, torch.float32: torch.float64,
+        torch.complex64: torch.complex128, torch.complex32: torch.complex128}  # fmt: skip
+
+
+def widened(arguments: Any) -> Any:
+    """The same arguments in float64 or complex128, dtype arguments too."""
+
+    def one(x: Any) -> Any:
+        if isinstance(x, torch.dtype):
+            return WIDE.get(x, x)
+        if not isinstance(x, torch.Tensor) or x.dtype not in WIDE:
+            return x
+        if id(x) not in made:
+            made[id(x)] = x.detach().to(WIDE[x.dtype]).requires_grad_(x.requires_grad)
+        return made[id(x)]
+
+    made: dict[int, torch.Tensor] = {}
+    return tree_map(one, arguments)
 
 
 def leaves_with_gradient(arguments: Any) -> list[torch.Tensor]:
