@@ -89,6 +89,15 @@ def mlp(device: str) -> Work:
     return _training(model, optimizer, lambda: F.mse_loss(model(x), y))
 
 
+def mlp_small(device: str) -> Work:
+    """A training step of a small MLP: batch 8, SGD."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)).to(device)
+    x, y = torch.randn(8, 8).to(device), torch.randn(8, 4).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    return _training(model, optimizer, lambda: F.mse_loss(model(x), y))
+
+
 def digits(device: str) -> Work:
     """A training step of the digits example: batch 64, SGD with momentum."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
@@ -178,5 +187,6 @@ def resnet18(device: str) -> Work:
 
 
 CASES: dict[str, Callable[[str], Work]] = {
-    case.__name__: case for case in (add, chain, matmul, matmul_bf16, mlp, digits, gpt2, llama, llama_forward, resnet18)
+    case.__name__: case
+    for case in (add, chain, matmul, matmul_bf16, mlp, mlp_small, digits, gpt2, llama, llama_forward, resnet18)
 }

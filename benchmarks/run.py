@@ -1,7 +1,7 @@
 """All benchmarks in one table: `make bench`, or `make bench ARGS="add-strict chain-fused"` for some.
 
 TORCH_TPU_PEER_ENV names a script that enters the peer's environment; without it its columns hold dashes, and so do targets
-against it. A missed target is shown, not an error.
+against it. `--instructions` counts instructions per op too, which takes minutes. A missed target is shown, not an error.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ def _loop(report: Report) -> None:
     report.add(LOOP, [f"{grown:+.1f} MiB" if grown is not None else "-", "-", "-", "-", "-"], [verdict])
 
 
-def _times(report: Report, rows: list[Row]) -> None:
+def _times(report: Report, rows: list[Row], count: bool) -> None:
     sides = Sides()
     for row in rows:
         medians, ratios = sides.compare(row)
         figures = [_time(medians.get(name)) for name in ("tpu", *COLUMNS)]
-        counted = instructions.per_op(row) if row.case in ("add", "chain") else ""
+        counted = instructions.per_op(row) if count and row.case in ("add", "chain") else ""
         report.add(row.name, figures, [_verdict(ratios.get(target.side), target) for target in row.targets], counted)
     sides.close()
 
@@ -122,6 +122,8 @@ def _times(report: Report, rows: list[Row]) -> None:
 
 def main(names: list[str]) -> int:
     """Measures the named cases, or all."""
+    count = "--instructions" in names
+    names = [name for name in names if name != "--instructions"]
     known = [row.name for row in ROWS] + OTHERS
     unknown = set(names) - set(known)
     if unknown:
@@ -130,7 +132,7 @@ def main(names: list[str]) -> int:
     report = Report()
     rows = [row for row in ROWS if not names or row.name in names]
     if rows:
-        _times(report, rows)
+        _times(report, rows, count)
     if not names or {FIRST_COLD, FIRST_WARM} & set(names):
         _first_steps(report, bool(os.environ.get("TORCH_TPU_PEER_ENV")))
     if not names or MEMORY in names:

@@ -218,3 +218,86 @@ def test_settings_of_a_thread_nest_in_any_order() -> None:
         assert _C.precision() == -1
     assert torch.tpu.eager_mode is FUSED
     same(y, torch.full((2, 2), 2.0))
+
+def test_host_numbers_share_one_operand_and_stay_exact() -> None:
+    x = torch.arange(4.0, device="tpu")
+    i = torch.arange(4, device="tpu")
+
+    def work(a: float, n: int) -> list[torch.Tensor]:
+        big = i + (2**53 + n)  # no float64 holds this
+        return [x * a + (a + 1), i * n, big, x[n:], torch.full((2,), a, device="tpu"), x > torch.tensor(a), x + complex(a, n)]
+
+    for a, n in ((0.1, 1), (1e-300, 3), (-7.25, 2)):
+        got = [t.cpu() for t in work(a, n)]
+        x, i = x.cpu(), i.cpu()
+        with torch.device("cpu"):
+            want = [x * a + (a + 1), i * n, i + (2**53 + n), x[n:], torch.full((2,), a), x > a, x + complex(a, n)]
+        same(got, want, rtol=1e-6, atol=1e-6)
+        x, i = x.to("tpu"), i.to("tpu")
+    flushes()
+    y = x * 2.5 + 3.5 - 1.25
+    y.cpu()
+    (record,) = flushes()
+    assert record[2] == 1, "numbers are not inputs one by one"
+
+
+def test_a_changing_rate_compiles_nothing() -> None:
+    weight = torch.ones(5, device="tpu")
+    for step in range(6):
+        weight.mul_(1 - 0.1 * step).add_(0.01 * step)
+        weight.cpu()
+    assert [r[5] for r in flushes()[2:]] == [False] * 4
+
+
+def test_recomputation_stays() -> None:
+    """A checkpointed block is computed twice: merging the two would keep alive what checkpointing gives up."""
+    torch.manual_seed(0)
+    blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 512), nn.Tanh(), nn.Linear(512, 64)) for _ in range(6)).to("tpu")
+    x = torch.randn(512, 64).to("tpu").requires_grad_()
+
+    def memory(use: bool) -> int:
+        for _ in range(2):
+            flushes()
+            h = x
+            for block in blocks:
+                h = checkpoint(block, h, use_reentrant=False) if use else block(h)
+            h.square().mean().backward()
+            blocks.zero_grad()
+            torch.tpu.synchronize()
+        return max(r[7] for r in flushes())
+
+    assert memory(True) < 0.8 * memory(False)
+
+
+def test_an_exception_inside_a_step_leaves_the_rest() -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = nn.Linear(3, 3).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.ones(2, 3).to(device)
+        with pytest.raises(ValueError, match="stop"):
+            for step in range(3):
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                if step == 1:
+                    raise ValueError("stop")
+                optimizer.step()
+        with pytest.raises(RuntimeError):
+            model(torch.ones(2, 4).to(device))
+        return [*model.parameters(), *(p.grad for p in model.parameters())]
+
+    same(run("tpu"), run("cpu"), rtol=1e-6, atol=1e-7)
+
+
+def test_precision_is_part_of_products_only() -> None:
+    x = torch.rand(4, 4, device="tpu")
+    y = x + 1
+    torch.set_float32_matmul_precision("medium")
+    try:
+        z = (y * 2) @ x
+        torch.set_float32_matmul_precision("highest")
+        w = y @ x
+        assert [r[0] for r in flushes()] == ["precision"]
+        same([z, w], [((x.cpu() + 1) * 2) @ x.cpu(), (x.cpu() + 1) @ x.cpu()], rtol=1e-5, atol=1e-5)
+    finally:
+        torch.set_float32_matmul_precision("highest")

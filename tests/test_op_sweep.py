@@ -15,8 +15,12 @@ sys.path.append(str(ROOT))
 
 from tools.op_sweep import faults, pool  # noqa: E402
 from tools.op_sweep.check import Options, run  # noqa: E402
+from tools.op_sweep.compare import Reference, Tolerance, difference  # noqa: E402
+from tools.op_sweep.measures import DTYPES, MEASURES, wanted  # noqa: E402
 from tools.op_sweep.record import Record, read_records  # noqa: E402
 from tools.op_sweep.samples import entry_name, move  # noqa: E402
+from tools.op_sweep.summary import measure_rows  # noqa: E402
+from tools.op_sweep.support import support_text  # noqa: E402
 
 ENTRIES = {entry_name(op): op for op in op_db}
 
@@ -39,6 +43,66 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     assert record.status == "fail" and record.samples > 0, record
     word = {"value": "values", "stride": "strides"}.get(fault, fault)
     assert word in record.message
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.uint8, torch.bool, torch.complex64]
+)
+def test_a_wrong_value_is_found_in_every_dtype(dtype: torch.dtype) -> None:
+    assert record_of("mul", "forward", dtype=dtype).status == "pass"
+    assert record_of("mul", "forward", "value", dtype).status == "fail"
+
+
+def test_a_result_nearer_to_the_exact_one_than_cpus_agrees_and_is_counted() -> None:
+    exact = torch.tensor([1.0, 100.0], dtype=torch.float64)
+    cpu = torch.tensor([1.0, 101.0])
+    for got, agrees in (([1.0, 99.5], True), ([1.0, 102.0], False), ([1.5, 100.0], False), ([1.0, float("nan")], False)):
+        reference = Reference(lambda: exact)
+        text = difference(torch.tensor(got), cpu, Tolerance(), "cpu", reference=reference)
+        assert (text == "") == agrees == reference.used, (got, text)
+    assert difference(torch.tensor([1.0, 99.5]), cpu, Tolerance(), "cpu") != ""
+
+
+def test_indices_of_equal_elements_are_free_but_others_are_not() -> None:
+    assert record_of("topk", "forward", dtype=torch.int64).status == "pass"
+    assert record_of("topk", "forward", "value", torch.int64).status == "fail"
+
+
+def test_measures_take_each_entry_where_it_counts() -> None:
+    assert wanted("out", "float32", DTYPES) and not wanted("out", "int64", DTYPES) and wanted("out", "int64", ["int64", "bool"])
+    assert wanted("forward", "bool", DTYPES) and not wanted("backward", "bool", DTYPES)
+    records = [Record("a", "float32", "forward", "pass", 2, 2), Record("b", "float32", "forward", "host", 2, 2),
+               Record("c", "float32", "forward", "fail", 2, 1), Record("d", "float32", "forward", "skip")]  # fmt: skip
+    rows = {name: (good, count) for name, good, count, *_ in measure_rows(records)}
+    assert rows[MEASURES[0].name] == (2, 3) and rows[MEASURES[1].name] == (1, 3)
+
+
+def test_the_support_table_says_what_the_records_say(tmp_path: Path) -> None:
+    records = [
+        Record("add", "float32", "forward", "pass", 8, 8, ops=["add.Tensor"]),
+        Record("add", "int64", "forward", "fail", 8, 5, "sample 1: values | differ", ops=["add.Tensor"]),
+        Record("add", "float32", "inplace", "host", 3, 3, host={"aten::add_": 1}),
+        Record("eig", "float32", "forward", "host", 8, 8, host={"aten::linalg_eig": 8}, ops=["linalg_eig"]),
+    ]
+    tpu = tmp_path / "tpu.jsonl"
+    tpu.write_text(
+        '{"op": "add.Tensor", "dtype": "float32", "kind": "v6e", "ok": true, "why": ""}\n'
+        '{"op": "linalg_eig", "dtype": "float32", "kind": "v6e", "ok": false, "why": "no such thing"}\n'
+    )
+    lines = support_text(records, tpu).splitlines()
+    assert "| add | yes |  | host |  |  | f32 | i64 | yes |" in lines
+    assert "| eig | host |  |  |  |  | f32 |  | no |" in lines
+    assert "| aten::linalg_eig | 1 |" in lines
+    assert "| add | int64 | forward | sample 1: values / differ |" in lines
+    assert "| linalg_eig | float32 | v6e | no such thing |" in lines
+
+
+def test_float_arguments_that_make_programs_are_found() -> None:
+    def programs(entry: str) -> Record:
+        return run(ENTRIES[entry], torch.float32, "programs", Options(samples=3))
+
+    assert programs("addcmul").status == "pass"
+    assert programs("renorm").status == "fail"  # its order and bound are part of the program
 
 
 @pytest.mark.parametrize(("entry", "kind"), [("add", "inplace"), ("add", "out"), ("cat", "errors")])

@@ -11,10 +11,12 @@ import io
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_tpu.compile
 from compare import both, host, on, same
 from torch import nn
 
 pytestmark = pytest.mark.usefixtures("mode")
+torch_tpu.compile.register()
 NAN = float("nan")
 
 
@@ -396,3 +398,40 @@ def test_copies_stay_on_the_device(maker) -> None:
 def test_a_module_moved_then_cast() -> None:
     half = nn.Linear(2, 2).to("tpu").to(torch.bfloat16)
     assert half(torch.ones(1, 2, dtype=torch.bfloat16, device="tpu")).dtype == torch.bfloat16
+
+
+# --- compiled
+
+
+def _turned(a):
+    b = a.t()
+    b.mul_(2.0)
+    return b
+
+
+def _mixed(a):
+    a.index_put_((torch.arange(a.size(0), device=a.device),), a * 2.0)
+    a.add_(a.flip(0))
+    return a.sum()
+
+
+def _spread(a, b):
+    wide = a.expand(1, 2, 4)
+    before = a @ b
+    wide[0, 1] = 1
+    return before
+
+
+@pytest.mark.parametrize("fn, shapes", [(_turned, [(2, 3)]), (_mixed, [(3, 4)]), (_spread, [(1, 2, 4), (1, 4, 4)])])
+def test_compile_keeps_in_place_effects(fn, shapes, mode: str) -> None:
+    torch._dynamo.reset()
+
+    def make() -> list[torch.Tensor]:
+        return [torch.arange(float(torch.Size(s).numel())).view(s) + 1 for s in shapes]
+
+    on_cpu, on_tpu = make(), [t.to("tpu") for t in make()]
+    want = fn(*on_cpu)
+    program = torch.compile(fn, backend="tpu", fullgraph=True)
+    same(program(*on_tpu), want, rtol=1e-5)
+    same(on_tpu, on_cpu, rtol=1e-5)
+    same(program(*[t.to("tpu") for t in make()]), want, rtol=1e-5)  # a second call

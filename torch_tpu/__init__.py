@@ -66,22 +66,41 @@ def explain(device: int = 0) -> str:
     """What fused mode (`EagerMode.DEFER_AND_FUSE`) ran on tpu:`device` since the last call, as a table.
 
     A line stands for the flushes of one kind: why they happened, their number of ops, inputs, outputs and donated inputs, how
-    often, how many of them had to be lowered and compiled, and the time on the host in ms (the programs run behind it).
+    often, how many of them had to be lowered and compiled, the time on the host in ms (the programs run behind it), and the
+    device memory that the program takes in MiB: inputs, outputs and temporaries.
     """
     from . import _C
 
-    lines: dict[tuple[object, ...], list[float]] = {}
-    for reason, ops, inputs, outputs, donated, compiled, milliseconds in _C.take_flush_records(device):
-        line = lines.setdefault((reason, ops, inputs, outputs, donated), [0, 0, 0.0])
+    lines: dict[tuple[str, int, int, int, int, int], list[float]] = {}
+    for reason, ops, inputs, outputs, donated, compiled, milliseconds, memory in _C.take_flush_records(device):
+        line = lines.setdefault((reason, ops, inputs, outputs, donated, memory), [0, 0, 0.0])
         line[0] += 1
         line[1] += compiled
         line[2] += milliseconds
-    head = f" {'why':20}{'ops':>7}{'inputs':>9}{'outputs':>9}{'donated':>9}{'times':>7}{'compiled':>10}{'ms':>10}"
+    head = f" {'why':20}{'ops':>7}{'inputs':>9}{'outputs':>9}{'donated':>9}{'times':>7}{'compiled':>10}{'ms':>10}{'MiB':>9}"
     rows = [
-        f" {reason!s:20}{ops:>7}{inputs:>9}{outputs:>9}{donated:>9}{times:>7.0f}{compiled:>10.0f}{ms:>10.1f}"
-        for (reason, ops, inputs, outputs, donated), (times, compiled, ms) in lines.items()
+        f" {reason:20}{ops:>7}{inputs:>9}{outputs:>9}{donated:>9}{times:>7.0f}{compiled:>10.0f}{ms:>10.1f}{memory / 2**20:>9.1f}"
+        for (reason, ops, inputs, outputs, donated, memory), (times, compiled, ms) in lines.items()
     ]
     return "\n".join([head, *rows]) if rows else "fused mode ran nothing since the last call"
+
+
+def explain_cache() -> str:
+    """Why programs were compiled since the last call, as a table: what differs from the most similar entry of the disk cache.
+
+    A key has named parts: the program and its outputs, compile options, plugin, platform, device kind and the host's CPU. A line
+    names the parts in which the program's key differs from its nearest relative's, with both values.
+    """
+    from . import _C
+
+    rows = []
+    for entry, seconds, compared, differences in _C.take_cache_misses():
+        why = ", ".join(part for part, _, _ in differences) if compared else "the cache was empty"
+        rows.append(f" {entry[:16]:18}{seconds * 1e3:>9.1f}  {why}")
+        if [part for part, _, _ in differences] != ["program"]:
+            rows += [f"   {part}: {here!r}, there {there!r}" for part, here, there in differences if part != "program"]
+    head = f" {'entry':18}{'ms':>9}  what no entry on disk shares"
+    return "\n".join([head, *rows]) if rows else "nothing was compiled since the last call"
 
 
 def reset_fallback_counts() -> None:

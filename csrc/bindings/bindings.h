@@ -10,5 +10,6 @@ void BindDevice(pybind11::module_& m);
 void BindCache(pybind11::module_& m);
 void BindDispatch(pybind11::module_& m);
 void BindCompile(pybind11::module_& m);
+void BindAot(pybind11::module_& m);
 
 }  // namespace torch_tpu

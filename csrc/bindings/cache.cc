@@ -37,6 +37,23 @@ py::dict Usage() {
   return result;
 }
 
+// (entry, seconds, any other entry, [(part, here, there)]) of each compilation since the last call.
+py::list Misses() {
+  std::vector<MissExplanation> misses;
+  if (DeviceContext::IsInitialized()) {
+    py::gil_scoped_release no_gil;
+    misses = DeviceContext::Get().compiler().TakeMisses();
+  }
+  py::list rows;
+  for (const MissExplanation& miss : misses) {
+    py::list differences;
+    for (const auto& difference : miss.differences)
+      differences.append(py::make_tuple(difference.part, difference.here, difference.there));
+    rows.append(py::make_tuple(miss.entry, miss.seconds, miss.any, differences));
+  }
+  return rows;
+}
+
 }  // namespace
 
 void BindCache(py::module_& m) {
@@ -45,6 +62,7 @@ void BindCache(py::module_& m) {
   m.def("clear_cache", &ClearMemory, NoGil());
   m.def("cache_folder", [] { return DiskCache::FromEnv().folder(); });  // "" when off
   m.def("cache_usage", &Usage);
+  m.def("take_cache_misses", &Misses);
   m.def("cache_disk_clear", [] { return DiskCache::FromEnv().Clear(); }, NoGil());
 }
 

@@ -137,7 +137,8 @@ class Callable {
       const auto [list, on_host] = result.cast<std::pair<py::list, std::vector<bool>>>();
       host = on_host;
       for (py::handle object : list) {
-        const bool is_tensor = THPVariable_Check(object.ptr());
+        // A host tensor that the graph did not compute is a constant of it.
+        const bool is_tensor = THPVariable_Check(object.ptr()) && IsTpu(THPVariable_Unpack(object.ptr()));
         outputs.push_back(is_tensor ? THPVariable_Unpack(object.ptr()) : at::Tensor());
         others.push_back(is_tensor ? py::object(py::none()) : py::reinterpret_borrow<py::object>(object));
       }

@@ -8,4 +8,5 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   torch_tpu::BindCache(m);
   torch_tpu::BindDispatch(m);
   torch_tpu::BindCompile(m);
+  torch_tpu::BindAot(m);
 }

@@ -17,15 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Lengths keep two lists of parts from running into the same text.
-std::string Join(const std::vector<KeyPart>& parts) {
-  std::string key;
-  for (const auto& [name, value] : parts) {
-    key += name + " " + std::to_string(value.size()) + "\n" + value + "\n";
-  }
-  return key;
-}
-
 // Size and time of the file: cheaper than reading hundreds of megabytes, and they change with every release.
 std::string DescribePlugin(const Plugin& plugin) {
   std::error_code error;
@@ -74,7 +65,8 @@ std::vector<KeyPart> Compiler::KeyParts(const Program& program, const CompileOpt
 }
 
 std::shared_ptr<Executable> Compiler::Compile(const Program& program, const CompileOptions& options) {
-  const std::string key = Join(KeyParts(program, options));
+  const std::vector<KeyPart> parts = KeyParts(program, options);
+  const std::string key = JoinParts(parts);
   std::promise<std::shared_ptr<Executable>> promise;
   Pending pending;
   {
@@ -89,7 +81,7 @@ std::shared_ptr<Executable> Compiler::Compile(const Program& program, const Comp
   }
   if (pending.valid()) return pending.get();
   try {
-    std::shared_ptr<Executable> executable = Make(key, program, options);
+    std::shared_ptr<Executable> executable = Make(parts, key, program, options);
     promise.set_value(executable);
     return executable;
   } catch (...) {
@@ -122,10 +114,15 @@ std::shared_ptr<Executable> Compiler::Load(const std::string& key, const Program
   }
 }
 
-std::shared_ptr<Executable> Compiler::Make(const std::string& key, const Program& program,
-                                           const CompileOptions& options) {
+std::shared_ptr<Executable> Compiler::Make(const std::vector<KeyPart>& parts, const std::string& key,
+                                           const Program& program, const CompileOptions& options) {
   Dump(key, program);
   if (auto executable = Load(key, program, options)) return executable;
+  // Another process may be compiling the same: then its entry is there when it lets go.
+  const DiskCache::Lock lock = disk_.LockFor(key);
+  if (lock.held()) {
+    if (auto executable = Load(key, program, options)) return executable;
+  }
   const auto start = Clock::now();
   std::shared_ptr<Executable> executable = client_->Compile(program.text, options, program.outputs);
   {
@@ -133,6 +130,7 @@ std::shared_ptr<Executable> Compiler::Make(const std::string& key, const Program
     ++stats_.compilations;
     stats_.compile_seconds += SecondsSince(start);
   }
+  misses_.Note(parts, std::filesystem::path(disk_.PathOf(key)).filename().string(), SecondsSince(start));
   if (disk_.enabled()) {
     try {
       disk_.Write(key, executable->Serialize());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compile/disk_cache.h"
+#include "compile/misses.h"
 #include "program/graph.h"
 #include "runtime/runtime.h"
 
@@ -21,8 +22,6 @@ struct CacheStats {
   int64_t requests = 0, memory_hits = 0, disk_hits = 0, compilations = 0, disk_errors = 0;
   double compile_seconds = 0, load_seconds = 0;
 };
-
-using KeyPart = std::pair<std::string, std::string>;  // name, value
 
 class Compiler {
  public:
@@ -36,6 +35,8 @@ class Compiler {
   std::shared_ptr<Executable> Compile(const Program& program, const CompileOptions& options);
   CacheStats stats() const;
   void ClearMemory();
+  // Why programs were compiled since the last call.
+  std::vector<MissExplanation> TakeMisses() { return misses_.Take(disk_); }
   const DiskCache& disk() const { return disk_; }
   // What this plugin's programs need by default (NaN-keeping min and max on CPU, ...).
   CompileOptions DefaultOptions(int device_ordinal) const;
@@ -47,7 +48,8 @@ class Compiler {
  private:
   using Pending = std::shared_future<std::shared_ptr<Executable>>;
 
-  std::shared_ptr<Executable> Make(const std::string& key, const Program& program, const CompileOptions& options);
+  std::shared_ptr<Executable> Make(const std::vector<KeyPart>& parts, const std::string& key, const Program& program,
+                                   const CompileOptions& options);
   std::shared_ptr<Executable> Load(const std::string& key, const Program& program, const CompileOptions& options);
 
   Client* client_;
@@ -56,6 +58,7 @@ class Compiler {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Pending> memory_;
   CacheStats stats_;
+  MissLog misses_;
 };
 
 }  // namespace torch_tpu

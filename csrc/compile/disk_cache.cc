@@ -1,5 +1,7 @@
 #include "compile/disk_cache.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/env.h"
@@ -23,6 +26,10 @@ constexpr std::string_view kMagic = "TORCHTPU";
 constexpr uint32_t kVersion = 1;
 constexpr std::string_view kSuffix = ".executable";
 constexpr std::string_view kTemporary = ".writing-";
+// A few files serve all keys: they stay, since removing a lock file that somebody waits for would make two of it.
+constexpr std::string_view kLock = ".lock-";
+constexpr uint64_t kNumLocks = 256;
+constexpr auto kLongestWait = std::chrono::minutes(5);
 
 template <class Number>
 void Append(std::string* out, Number number) {
@@ -167,6 +174,47 @@ void DiskCache::Write(const std::string& key, const std::string& bytes) const {
     written_since_eviction_ = 0;
     Evict();
   }
+}
+
+std::vector<std::pair<std::string, std::string>> DiskCache::Keys() const {
+  std::vector<std::pair<std::string, std::string>> keys;
+  for (const Entry& entry : ListEntries(folder_, nullptr)) {
+    std::ifstream file(entry.path, std::ios::binary);
+    std::string head(kMagic.size() + sizeof(uint32_t) + sizeof(uint64_t), '\0');
+    if (!file.read(head.data(), static_cast<std::streamsize>(head.size()))) continue;
+    std::string_view rest = head;
+    uint32_t version = 0;
+    uint64_t size = 0;
+    if (!TakeText(&rest, kMagic) || !Take(&rest, &version) || version != kVersion || !Take(&rest, &size) ||
+        size > static_cast<uint64_t>(entry.bytes)) {
+      continue;
+    }
+    std::string key(size, '\0');
+    if (file.read(key.data(), static_cast<std::streamsize>(size)))
+      keys.emplace_back(entry.path.filename().string(), std::move(key));
+  }
+  return keys;
+}
+
+DiskCache::Lock::~Lock() {
+  if (file_ >= 0) ::close(file_);
+}
+
+DiskCache::Lock DiskCache::LockFor(const std::string& key) const {
+  if (!enabled()) return Lock();
+  std::error_code error;
+  if (fs::create_directories(folder_, error)) fs::permissions(folder_, fs::perms::owner_all, error);
+  const std::string path = folder_ + "/" + std::string(kLock) + std::to_string(Hash64(key) % kNumLocks);
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return Lock();
+  Lock lock(file);
+  const auto start = std::chrono::steady_clock::now();
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    if (std::chrono::steady_clock::now() - start > kLongestWait) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return lock;
 }
 
 void DiskCache::Remove(const std::string& key) const {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace torch_tpu {
 
@@ -32,6 +34,23 @@ class DiskCache {
   };
   Usage usage() const;
   int64_t Clear() const;  // number of files removed
+  // The keys of all entries, by file name.
+  std::vector<std::pair<std::string, std::string>> Keys() const;
+
+  // Held by the process (and thread) that compiles what a key stands for; goes with its process, however that ends.
+  class Lock {
+   public:
+    explicit Lock(int file = -1) : file_(file) {}
+    Lock(Lock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+    Lock& operator=(Lock&&) = delete;
+    ~Lock();
+    bool held() const { return file_ >= 0; }
+
+   private:
+    int file_;
+  };
+  // Waits while another holds it, for some minutes at most. Where nothing can be locked nobody waits.
+  Lock LockFor(const std::string& key) const;
 
  private:
   void Evict() const;

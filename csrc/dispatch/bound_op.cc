@@ -1,5 +1,6 @@
 #include "dispatch/bound_op.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 
 #include "device/context.h"
@@ -105,6 +106,19 @@ void BoundOp::ResolveMarks(torch::jit::Stack& stack, size_t begin) const {
   }
 }
 
+// An out= argument that is an input too would change the result's size by being resized to it.
+void BoundOp::RefuseAsInput(const at::Tensor& out, const torch::jit::Stack& stack, size_t begin, size_t argument) {
+  auto refuse = [&](const at::Tensor& input) {
+    if (input.defined() && input.is_same(out)) at::assert_no_overlap(out, input);
+  };
+  for (size_t i = begin; i < begin + argument; ++i) {
+    if (stack[i].isTensor()) refuse(stack[i].toTensor());
+    if (stack[i].isTensorList()) {
+      for (const at::Tensor& input : stack[i].toTensorVector()) refuse(input);
+    }
+  }
+}
+
 void BoundOp::Call(torch::jit::Stack* stack, int device) {
   const size_t begin = stack->size() - params_.size();
   Translated(schema_.name(), [&] {
@@ -136,8 +150,11 @@ void BoundOp::Call(torch::jit::Stack* stack, int device) {
             Execute(*entry, walk, stack, begin);
             return;
           }
-          for (const Entry::Resize& resize : entry->resizes)
-            ResizeOut((*stack)[begin + resize.argument].toTensor(), resize);
+          for (const Entry::Resize& resize : entry->resizes) {
+            const at::Tensor& out = (*stack)[begin + resize.argument].toTensor();
+            RefuseAsInput(out, *stack, begin, resize.argument);
+            ResizeOut(out, resize);
+          }
           continue;
         }
       }

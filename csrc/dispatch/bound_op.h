@@ -93,6 +93,7 @@ class BoundOp {
   Dims StatedStrides(const Dims& sizes, const Plan& plan) const;
   void AddStores(const Plan& plan, const std::vector<size_t>& written, const std::vector<TensorType>& types,
                  int32_t first, GraphMaker& maker, Entry* entry) const;
+  static void RefuseAsInput(const at::Tensor& out, const torch::jit::Stack& stack, size_t begin, size_t argument);
   static void ResizeOut(const at::Tensor& out, const Entry::Resize& resize);
   uint64_t RandomWords(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const;
   int64_t LargestNumel(const Walk& walk, const torch::jit::Stack& stack, size_t begin) const;

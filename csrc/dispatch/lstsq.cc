@@ -72,11 +72,18 @@ LstsqOutputs LstsqOut(const at::Tensor& a, const at::Tensor& rhs, std::optional<
                       std::optional<std::string_view> driver, at::Tensor& solution, at::Tensor& residuals,
                       at::Tensor& rank, at::Tensor& singular_values) {
   auto [x, left, r, s] = Lstsq(a, rhs, rcond, driver);
-  auto give = [](at::Tensor& out, const at::Tensor& result, const char* name) {
+  auto give = [&](at::Tensor& out, const at::Tensor& result, const char* name) {
     TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "torch.linalg.lstsq: Expected ", name,
                 " to be safely castable from ", result.scalar_type(), " dtype, but got ", name, " with dtype ",
                 out.scalar_type());
+    const bool empty = out.numel() == 0;
     at::native::resize_output(out, result.sizes());
+    if (empty && &out == &solution && result.dim() >= 2) {  // column-major, as LAPACK leaves matrices
+      std::vector<int64_t> strides = out.strides().vec();
+      strides.back() = result.size(-2);
+      strides[strides.size() - 2] = 1;
+      out.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), strides);
+    }
     out.copy_(result);
   };
   give(solution, x, "solution");

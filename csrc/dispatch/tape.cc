@@ -1,10 +1,14 @@
 #include "dispatch/tape.h"
 
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/graph_task.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "device/context.h"
@@ -14,6 +18,7 @@
 #include "dispatch/mode.h"
 #include "lowering/table.h"
 #include "program/graph.h"
+#include "runtime/compiled.h"
 
 namespace torch_tpu {
 namespace {
@@ -38,6 +43,19 @@ const OpRow& UnpackRow() {
   return *row;
 }
 
+// The value, of which the compiler does not know that it is the same.
+OpCall Barrier(int32_t value) {
+  static const OpRow* row = FindRow("tpu::barrier");
+  Check(row != nullptr, "tpu::barrier: expected a row of the lowering table");
+  OpCall call;
+  call.row = row;
+  call.operands = {{value, false}};
+  call.args.resize(1);
+  call.args[0].kind = Arg::Kind::kTensor;
+  call.args[0].count = 1;
+  return call;
+}
+
 // The host value of `type` that begins at `start` of the packed words `value`.
 OpCall Unpack(int32_t value, int64_t start, const TensorType& type) {
   OpCall call;
@@ -53,6 +71,15 @@ OpCall Unpack(int32_t value, int64_t start, const TensorType& type) {
   call.args[3].kind = Arg::Kind::kInts;
   call.args[3].ints = type.dims;
   return call;
+}
+
+int64_t MemoryOf(const Client& client, const Executable& executable) {
+  try {
+    const CompiledMemory memory = Compiled::Of(client, executable.raw()).memory();
+    return memory.arguments + memory.outputs - memory.aliased + memory.temporaries;
+  } catch (const Error&) {
+    return 0;  // not every plugin says
+  }
 }
 
 void AppendWord(std::string& key, int64_t word) { key.append(reinterpret_cast<const char*>(&word), sizeof(word)); }
@@ -98,7 +125,8 @@ Tape::Ref Tape::Placeholder(const TensorType& type) {
 }
 
 Tape::Values Tape::Add(const Entry& entry, c10::ArrayRef<Ref> refs, c10::ArrayRef<Ref> replaced) {
-  steps_.push_back({&entry, static_cast<int32_t>(refs_.size()), static_cast<int32_t>(values_.size())});
+  const bool recomputed = torch::autograd::get_current_graph_task_id() != -1 && c10::GradMode::is_enabled();
+  steps_.push_back({&entry, static_cast<int32_t>(refs_.size()), static_cast<int32_t>(values_.size()), recomputed});
   refs_.insert(refs_.end(), refs.begin(), refs.end());
   Values outputs;
   for (size_t i = 0; i < entry.outputs.size(); ++i) {
@@ -220,7 +248,8 @@ void Tape::Cut(size_t steps) {
     }
   }
   for (Ref ref : rest_origins) origins_.push_back(moved(ref));
-  for (const Step& step : rest) steps_.push_back({step.entry, step.first_ref - first_ref, step.first_value - base});
+  for (const Step& step : rest)
+    steps_.push_back({step.entry, step.first_ref - first_ref, step.first_value - base, step.recomputed});
   values_ = rest_values;
   for (size_t i = 0; i < values_.size(); ++i) {
     if (auto pending = values_[i].lock()) {
@@ -249,14 +278,15 @@ std::vector<BufferPtr> Tape::RunSteps(size_t steps, const std::vector<Output>& o
   record.donated = static_cast<int64_t>(aliases.size());
   std::vector<BufferPtr> results;
   try {
-    const std::shared_ptr<Executable> executable = Program(steps, outputs, aliases, &record.compiled);
+    const Loaded& program = Program(steps, outputs, aliases, &record.compiled);
+    record.memory = program.memory;
     std::vector<PJRT_Buffer*> raw;
     raw.reserve(inputs_.size());
     for (const BufferPtr& input : inputs_) raw.push_back(input->raw());
     for (size_t kind : {0, 1}) {
       if (!words_[kind].empty()) raw.push_back(Upload(kind)->raw());
     }
-    executable->Execute(DeviceContext::Get().device(device_), raw.data(), raw.size(), nullptr, 0, &results);
+    program.executable->Execute(DeviceContext::Get().device(device_), raw.data(), raw.size(), nullptr, 0, &results);
   } catch (...) {
     for (const Output& output : outputs) {
       if (output.pending != nullptr) output.pending->error = std::current_exception();
@@ -283,22 +313,25 @@ BufferPtr Tape::Upload(size_t kind) {
   return uploads_[kind];
 }
 
-std::shared_ptr<Executable> Tape::Program(size_t steps, const std::vector<Output>& outputs,
-                                          const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled) {
+const Tape::Loaded& Tape::Program(size_t steps, const std::vector<Output>& outputs,
+                                  const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled) {
   std::string key;
   const size_t num_refs = steps < steps_.size() ? static_cast<size_t>(steps_[steps].first_ref) : refs_.size();
   key.reserve(sizeof(int64_t) * (steps + outputs.size() + 2 * aliases.size() + 8) + num_refs * sizeof(Ref));
   AppendWord(key, precision_ << 1 | static_cast<int>(HostKernels()));
   AppendWord(key, static_cast<int64_t>(steps));
-  for (size_t s = 0; s < steps; ++s) AppendWord(key, reinterpret_cast<int64_t>(steps_[s].entry));
+  // Entries are aligned: the lowest bit is free.
+  for (size_t s = 0; s < steps; ++s) {
+    AppendWord(key, reinterpret_cast<int64_t>(steps_[s].entry) | (steps_[s].recomputed ? 1 : 0));
+  }
   key.append(reinterpret_cast<const char*>(refs_.data()), num_refs * sizeof(Ref));
   AppendWord(key, static_cast<int64_t>(inputs_.size()));
   for (const auto& words : words_) AppendWord(key, static_cast<int64_t>(words.size()));
   for (const Output& output : outputs) AppendWord(key, output.id);
   for (const auto& [input, output] : aliases) AppendWord(key, static_cast<int64_t>(input) << 32 | output);
   if (programs_.size() >= kMaxPrograms) programs_.clear();  // the compiler's cache still has them
-  std::shared_ptr<Executable>& executable = programs_[key];
-  if (executable != nullptr) return executable;
+  Loaded& loaded = programs_[key];
+  if (loaded.executable != nullptr) return loaded;
   *compiled = true;
 
   std::vector<Ref> results;
@@ -307,8 +340,9 @@ std::shared_ptr<Executable> Tape::Program(size_t steps, const std::vector<Output
   graph.aliases.assign(aliases.begin(), aliases.end());
   DeviceContext& context = DeviceContext::Get();
   const torch_tpu::Program program = Lower(graph, OptionsFor(context.client(), static_cast<Precision>(precision())));
-  executable = context.compiler().Compile(program, context.compiler().DefaultOptions(device_));
-  return executable;
+  loaded.executable = context.compiler().Compile(program, context.compiler().DefaultOptions(device_));
+  loaded.memory = MemoryOf(context.client(), *loaded.executable);
+  return loaded;
 }
 
 size_t Tape::StepOf(Ref value) const {
@@ -340,6 +374,19 @@ std::vector<bool> Tape::UsedInputs(const std::vector<Ref>& outputs) const {
   return inputs;
 }
 
+std::vector<bool> Tape::Repeated(size_t steps) const {
+  std::vector<bool> repeated(steps, false);
+  std::unordered_set<std::string> said;
+  for (size_t s = 0; s < steps; ++s) {
+    std::string words;
+    AppendWord(words, reinterpret_cast<int64_t>(steps_[s].entry));
+    words.append(reinterpret_cast<const char*>(refs_.data() + steps_[s].first_ref),
+                 steps_[s].entry->graph.inputs.size() * sizeof(Ref));
+    repeated[s] = !said.insert(std::move(words)).second && steps_[s].recomputed;
+  }
+  return repeated;
+}
+
 Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vector<bool>& used,
                  const std::vector<std::optional<OpCall>>& literals) const {
   Graph graph;
@@ -360,6 +407,7 @@ Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vecto
     if (used[i] && is_literal(i)) inputs[i] = graph.Add(*literals[i]);
   }
   std::vector<int32_t> global(values_.size(), -1);  // tape value -> graph value
+  const std::vector<bool> repeated = Repeated(steps);
   for (size_t s = 0; s < steps; ++s) {
     const Step& step = steps_[s];
     const Graph& part = step.entry->graph;
@@ -376,6 +424,9 @@ Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vecto
       dead |= local.back() < 0;
     }
     if (dead) continue;
+    if (repeated[s]) {
+      for (int32_t& value : local) value = graph.Add(Barrier(value));
+    }
     for (const Node& node : part.nodes) {
       OpCall call = node.call;
       for (Operand& operand : call.operands) {

@@ -27,6 +27,7 @@ struct FlushRecord {
   std::string reason;
   int64_t ops = 0, inputs = 0, outputs = 0, donated = 0;
   bool compiled = false;
+  int64_t memory = 0;       // bytes: the program's inputs, outputs and temporaries; 0 where the plugin does not say
   double milliseconds = 0;  // on the host: lowering, compiling or loading, and the launch
 };
 
@@ -36,14 +37,15 @@ class Tape {
   // One of a capture's own: it is joined, never flushed.
   Tape(int device, uint64_t capture) : device_(device), capture_(capture) {}
 
-  // A reference to an operand: a value of this tape, or (negative) ~index of a buffer, or kWords - index of a host value's
-  // first word.
+  // A reference to an operand: a value of this tape, or (negative) ~index of a buffer, or kWords - index of a host
+  // value's first word.
   using Ref = int32_t;
   static constexpr Ref kWords = -(1 << 30);
   // Buffers of storages are one input however often they are read; other buffers are one each, so that equal numbers
   // make no other program than different ones.
   Ref Input(const BufferPtr& buffer, bool shared);
-  // A host value of 64-bit words: floats as float64, everything else as integers. All of a tape's are one or two operands.
+  // A host value of 64-bit words: floats as float64, everything else as integers. All of a tape's are one or two
+  // operands.
   Ref Words(const TensorType& type, const uint64_t* words);
   Ref Placeholder(const TensorType& type);  // an input whose buffer comes later
   Ref Reference(const Pending& pending) const { return pending.id; }
@@ -64,8 +66,8 @@ class Tape {
   bool empty() const { return steps_.empty(); }
   std::vector<FlushRecord> TakeRecords();
 
-  // The first `steps` steps as one graph that gives `outputs`. Inputs of the graph are the tape's, in order, where `used`
-  // is set and there is no literal; a literal is a call without operands that takes an input's place.
+  // The first `steps` steps as one graph that gives `outputs`. Inputs of the graph are the tape's, in order, where
+  // `used` is set and there is no literal; a literal is a call without operands that takes an input's place.
   Graph Join(size_t steps, const std::vector<Ref>& outputs, const std::vector<bool>& used,
              const std::vector<std::optional<OpCall>>& literals) const;
   // Inputs that `outputs` depend on.
@@ -81,6 +83,7 @@ class Tape {
   struct Step {
     const Entry* entry;
     int32_t first_ref, first_value;
+    bool recomputed;  // recorded by a backward with gradients on: what checkpointing computes anew
   };
   struct Output {
     int32_t id;
@@ -90,9 +93,15 @@ class Tape {
   bool Repeats() const;
   void Cut(size_t steps);
   std::vector<BufferPtr> RunSteps(size_t steps, const std::vector<Output>& outputs, const char* reason);
-  std::shared_ptr<Executable> Program(size_t steps, const std::vector<Output>& outputs,
-                                      const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled);
+  struct Loaded {
+    std::shared_ptr<Executable> executable;
+    int64_t memory = 0;
+  };
+  const Loaded& Program(size_t steps, const std::vector<Output>& outputs,
+                        const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled);
   size_t StepOf(Ref value) const;
+  // Steps that say again what an earlier one said, and are to be computed again all the same.
+  std::vector<bool> Repeated(size_t steps) const;
   BufferPtr Upload(size_t kind);
   int32_t OriginInput(int32_t id) const;  // the tape's input whose place value `id` took; -1: none
   void Clear();
@@ -112,7 +121,7 @@ class Tape {
   std::vector<Ref> origins_;  // per value: what it replaced
   int64_t bytes_ = 0;         // of recorded values
   int precision_ = -1;
-  std::unordered_map<std::string, std::shared_ptr<Executable>> programs_;
+  std::unordered_map<std::string, Loaded> programs_;
   std::vector<FlushRecord> records_;
 };
 

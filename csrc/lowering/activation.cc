@@ -138,8 +138,7 @@ constexpr OpRow kRows[] = {
 std::span<const OpRow> ActivationRows() {
   static const std::vector<OpRow>* rows = [] {
     auto* all = new std::vector<OpRow>(std::begin(kRows), std::end(kRows));
-    auto backward = ActivationBackwardRows();
-    all->insert(all->end(), backward.begin(), backward.end());
+    for (auto part : {ActivationBackwardRows(), RecurrentRows()}) all->insert(all->end(), part.begin(), part.end());
     return all;
   }();
   return *rows;

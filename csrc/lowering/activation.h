@@ -1,4 +1,4 @@
-// The backward half of ActivationRows.
+// Parts of ActivationRows.
 #pragma once
 
 #include <span>
@@ -8,5 +8,6 @@
 namespace torch_tpu {
 
 std::span<const OpRow> ActivationBackwardRows();
+std::span<const OpRow> RecurrentRows();  // recurrent.cc
 
 }  // namespace torch_tpu

@@ -98,6 +98,11 @@ Values SolveTriangular(Builder& b, const Args& a) {
   x = Spread(b, x, batch);
   rhs = Spread(b, rhs, batch);
   if (rhs.numel() == 0) return {rhs};
+  if (b.host_kernels()) {
+    Value flat = Flat(b, rhs);
+    const Dims numbers = {a.flag(2), a.flag(3), a.flag(4)};
+    return {b.Reshape(CallHost(b, "solve_triangular", {Flat(b, x), flat}, {flat.type()}, numbers)[0], rhs.dims())};
+  }
   Value y = b.TriangularSolve(Flat(b, x), Flat(b, rhs), a.flag(3), !a.flag(2), a.flag(4), false);
   return {b.Reshape(y, rhs.dims())};
 }

@@ -259,7 +259,7 @@ Values SvdRow(Builder& b, const Args& a) {
 
 std::vector<OpRow> EigenRows() {
   return {
-      {"_linalg_eigh", EighRow},
+      {"_linalg_eigh", EighRow, kColumnMajorOut},
       {"_linalg_svd", SvdRow, kColumnMajor},
   };
 }

@@ -262,10 +262,10 @@ Values LuSlogdet(Builder& b, const Args& a) {
 
 std::vector<OpRow> LuRows() {
   return {
-      {"linalg_lu_factor_ex", LuFactorEx},
+      {"linalg_lu_factor_ex", LuFactorEx, kColumnMajorOut},
       {"linalg_lu", LuOf},
       {"lu_unpack", LuUnpack},
-      {"linalg_lu_solve", LuSolveRow, kColumnMajorOut},
+      {"linalg_lu_solve", LuSolveRow, kLayoutOfCpu},
       {"_linalg_solve_ex", SolveEx},
       {"linalg_inv_ex", InverseEx},
       {"tpu::lu_det", LuDet, kInternal},

@@ -169,9 +169,9 @@ Values Ormqr(Builder& b, const Args& a) {
 
 std::vector<OpRow> QrRows() {
   return {
-      {"linalg_qr", QrRow},
+      {"linalg_qr", QrRow, kColumnMajorOut},
       {"geqrf", GeqrfRow, kColumnMajor},
-      {"linalg_householder_product", HouseholderRow},
+      {"linalg_householder_product", HouseholderRow, kColumnMajorOut},
       {"ormqr", Ormqr, kColumnMajorOut},
   };
 }

@@ -256,10 +256,11 @@ Values NativeDropout(Builder& b, const Args& a) {
 // grad_output, mask, scale
 Values NativeDropoutBackward(Builder& b, const Args& a) {
   Value grad = a.tensor(0);
-  Value wide = ToCompute(b, grad);
+  const DType dtype = FloatResult(grad.dtype());
+  Value wide = ToCompute(b, Cast(b, grad, dtype));
   Value scale = b.BroadcastInDim(a.scalar(b, 2, wide.dtype()), grad.dims(), {});
   Value factor = b.Multiply(Cast(b, a.tensor(1), wide.dtype()), scale);
-  return {b.Convert(b.Multiply(wide, factor), grad.dtype())};
+  return {b.Convert(b.Multiply(wide, factor), dtype)};
 }
 
 // Standard exponentials, flat, never zero.

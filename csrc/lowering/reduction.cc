@@ -22,9 +22,11 @@ int64_t CountOf(const Dims& original, const Dims& dims) {
 
 Value LogSumExp(Builder& b, Value x, const Dims& dims) {
   if (CountOf(x.dims(), dims) == 0) return b.Log(Sum(b, x, dims));  // log 0
-  Value most = ReduceMax(b, x, dims);
+  const bool complex = IsComplex(x.dtype());
+  Value most = ReduceMax(b, complex ? b.Real(x) : x, dims);
   // An infinite maximum would turn x - maximum into NaN.
   most = b.Select(Eq(b, b.Abs(most), INFINITY), Full(b, most, 0), most);
+  if (complex) most = Cast(b, most, x.dtype());
   Value spread = b.BroadcastTo(KeepDims(b, most, x.dims(), dims), x.dims());
   return b.Add(b.Log(Sum(b, b.Exp(b.Subtract(x, spread)), dims)), most);
 }

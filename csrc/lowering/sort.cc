@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/indexing.h"
 #include "lowering/math.h"
 #include "lowering/sort.h"
@@ -18,10 +19,22 @@ Value Before(Builder& b, Value x, Value y, bool descending) {
   return b.Or(order, descending ? b.And(x_nan, b.Not(y_nan)) : b.And(b.Not(x_nan), y_nan));
 }
 
+// Small operands are better off inside the program.
+bool HasHostForm(Builder& b, const Value& x) {
+  constexpr int64_t kFrom = 4096;
+  const DType dtype = x.dtype();
+  const bool known = (IsFloat(dtype) && ItemSize(dtype) > 1) || IsSignedInt(dtype) || dtype == DType::kUInt8;
+  return b.host_kernels() && known && x.numel() >= kFrom;
+}
+
 }  // namespace
 
 std::pair<Value, Value> SortAlong(Builder& b, Value x, int64_t dim, bool descending) {
   const DType dtype = x.dtype();
+  if (HasHostForm(b, x)) {
+    const Values made = CallHost(b, "sort", {x}, {x.type(), {DType::kInt32, x.dims()}}, {dim, descending});
+    return {made[0], made[1]};
+  }
   if (IsBool(dtype)) x = b.Convert(x, DType::kUInt8);
   // Comparing halves as float32 is exact, and plugins compare it faster.
   Value key = ToCompute(b, x);
@@ -71,6 +84,11 @@ Values TopK(Builder& b, const Args& a) {
     if (k == 1 && !IsBool(x.dtype())) {
       auto [value, index] = ArgReduce(b, x, dim, largest);
       return Values{KeepDims(b, value, x.dims(), {dim}), KeepDims(b, index, x.dims(), {dim})};
+    }
+    if (HasHostForm(b, x) && k > 0) {
+      Dims dims = x.dims();
+      dims[dim] = k;
+      return CallHost(b, "topk", {x}, {{x.dtype(), dims}, {DType::kInt64, dims}}, {k, dim, largest});
     }
     if (b.target() == Target::kCpu && x.dim(dim) >= kSelectFrom && k > 0) return TopKOf(b, x, k, dim, largest);
     auto [values, indices] = SortAlong(b, x, dim, largest);

@@ -72,6 +72,9 @@ Values EmitUnpack(Builder& b, const Args& a) {
   return {Cast(b, value, dtype)};
 }
 
+// tpu::barrier(Tensor x) -> Tensor: x, and no compiler may merge what is computed from it with what is computed from x.
+Values EmitBarrier(Builder& b, const Args& a) { return {b.OptimizationBarrier({a.tensor(0)})[0]}; }
+
 constexpr OpRow kRows[] = {
     {"tpu::view_read", EmitViewRead, kInternal},
     {"tpu::view_write", EmitViewWrite, kInternal},
@@ -80,6 +83,7 @@ constexpr OpRow kRows[] = {
     {"tpu::uninitialized", EmitUninitialized, kInternal},
     {"tpu::identity", EmitIdentity, kInternal},
     {"tpu::literal", EmitLiteral, kInternal},
+    {"tpu::barrier", EmitBarrier, kInternal},
     {"tpu::unpack", EmitUnpack, kInternal},
     {"tpu::random_state_at", EmitRandomStateAt, kInternal},
 };

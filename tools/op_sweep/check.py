@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -89,14 +91,18 @@ def _processed(sample: SampleInput, results: Any) -> Any:
 
 
 # Which of equal elements they name is not specified: their indices are compared by what lies there.
-NAMES_ANY = ("kthvalue", "median", "mode", "nanmedian", "topk")
+NAMES_ANY = ("argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk")
 
 
 def _named_elements(case: Case, sample: SampleInput, results: Any) -> Any:
     """(values, indices) with the elements of the input in place of the indices."""
     leaves, _ = tree_flatten(results)
     x = sample.input
-    if case.op.name not in NAMES_ANY or len(leaves) != 2 or not isinstance(x, torch.Tensor) or x.dim() == 0:
+    if case.op.name not in NAMES_ANY or sample.kwargs.get("stable") or not isinstance(x, torch.Tensor) or x.dim() == 0:
+        return results
+    if len(leaves) == 1 and case.op.name == "argsort":
+        leaves = [leaves[0].new_zeros(()), leaves[0]]
+    if len(leaves) != 2:
         return results
     numbers = [a for a in (*sample.args, *sample.kwargs.values()) if type(a) is int]
     values, indices = leaves[0].detach().cpu(), leaves[1].cpu()
@@ -317,6 +323,16 @@ def _samples(case: Case, kind: str) -> list[SampleInput]:
     return pick(case.op, case.dtype, kind == "backward", case.options.samples, case.options.smallest)
 
 
+@functools.cache
+def _build(device: str) -> str:
+    """A name for the library's build: the first digits of its hash."""
+    if device != "tpu":
+        return ""
+    from torch_tpu import _C
+
+    return hashlib.sha256(Path(_C.__file__).read_bytes()).hexdigest()[:8]
+
+
 class Counters:
     """Host fallbacks and compiled programs since construction; all zero off the tpu device."""
 
@@ -364,7 +380,7 @@ def ops_of(case: Case, sample: SampleInput) -> list[str]:
 
 def run(op: OpInfo, dtype: torch.dtype, kind: str, options: Options) -> Record:
     """All samples of one kind. Never raises."""
-    record = Record(entry_name(op), str(dtype).removeprefix("torch."), kind, "skip")
+    record = Record(entry_name(op), str(dtype).removeprefix("torch."), kind, "skip", build=_build(options.device))
     start = time.monotonic()
     counters = Counters(options.device)
     case = Case(op, dtype, options, tolerance_of(op, dtype))

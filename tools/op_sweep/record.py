@@ -19,7 +19,7 @@ STATUSES = ("pass", "host", "fail", "skip", "abort", "hang")
 class Record:
     """One result. `samples`: how many ran on CPU and so count; `passed`: of these, how many agreed, `better` of them because they
     are nearer to the float64 result than CPU's own. `programs`: how many were compiled. `ops`: the ATen ops that
-    the first sample's forward came down to."""
+    the first sample's forward came down to. `build`: which build of the library ran it."""
 
     entry: str
     dtype: str
@@ -33,6 +33,7 @@ class Record:
     seconds: float = 0.0
     better: int = 0
     ops: list[str] = dataclasses.field(default_factory=list)
+    build: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -78,6 +78,9 @@ def support_text(records: Collection[Record], tpu_results: Path | None = None) -
             flat = [ok for results in tpu.values() for (_, k), (ok, _) in results.items() if k == kind]
             share = 100 * sum(flat) / len(flat)
             lines.append(f"| rows that compile for {kind} (row, dtype) | {sum(flat)} | {len(flat)} | {share:.1f} | 98 | |")
+    builds = Counter(r.build or "older ones" for r in records if r.status != "skip")
+    shares = ", ".join(f"{build}: {count}" for build, count in builds.most_common())
+    lines += ["", f"Records by build of the library (first digits of its hash): {shares}."]
     lines += [
         "",
         *LEGEND.splitlines(),

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
-
 from torch_tpu import _C
 
 from .capture import Captured, device_of
@@ -44,7 +43,7 @@ def _compile(name: str, options: Options, gm: torch.fx.GraphModule, example_inpu
     device = device_of([*example_inputs, *values])
     if device is None:  # a graph of the CPU alone is none of ours
         return make_boxed_func(gm.forward)
-    graph = Captured(gm, name, device).graph
+    graph = Captured(gm, name, device, options.max_programs).graph
 
     def call(arguments: list[Any]) -> list[Any]:  # a function: Dynamo's wrappers carry only a function's marks along
         return graph(arguments)

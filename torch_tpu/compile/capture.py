@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.fx.passes.split_module import split_module
-
 from torch_tpu import _C
 
 _ABSTRACT = "got an abstract one"  # the recorder's text for a read of a value that is not there yet
@@ -70,7 +71,7 @@ class Recorder(torch.fx.Interpreter):
     def _body(self, gm: Any) -> Callable[..., Any]:
         return Recorder(gm, self.device).run if isinstance(gm, torch.fx.GraphModule) else gm
 
-    def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Constants of the graph; host tensors with dims move."""
         value = super().get_attr(target, args, kwargs)
         if isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dim() > 0:
@@ -90,24 +91,44 @@ _HIGHER_ORDER: dict[str, Callable[..., Any]] = {
 class Captured:
     """One FX graph as a callable that takes a list of arguments (boxed): programs in C++, made when they are needed."""
 
-    def __init__(self, gm: torch.fx.GraphModule, name: str, device: torch.device) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, name: str, device: torch.device, max_programs: int) -> None:
         self.gm = gm
         self.name = name
         self.device = device
+        self.max_programs = max_programs
         self.host_outputs = _host_outputs(gm)
         self.graph = _C.CompiledGraph(self.record, name, device.index or 0)
 
     def record(self, arguments: list[Any]) -> tuple[list[Any], list[bool]] | Callable[[list[Any]], list[Any]]:
         """Called by C++ for arguments that no program fits, with abstract tensors in their place."""
+        if len(self.graph.programs()) >= self.max_programs:
+            return self._one_by_one()
         # The graph has been through autograd and autocast already.
         with torch.no_grad(), torch._C._DisableAutocast(), torch._C._AutoDispatchBelowAutograd():
             try:
                 outputs = Recorder(self.gm, self.device).run(*arguments)
             except NeedsValue as found:
-                return split(self.gm, found.node, self.name, self.device)
+                return split(self.gm, found.node, self)
         if not isinstance(outputs, (tuple, list)):
             outputs = (outputs,)
         return list(outputs), self.host_outputs
+
+    def _one_by_one(self) -> Callable[[list[Any]], list[Any]]:
+        warnings.warn(
+            f"torch.compile(backend='tpu'): {self.name} has {self.max_programs} programs, one for each size it was called with; "
+            "from now on its ops run one by one. Pad the inputs to a few sizes, or raise options={'max_programs': ...}; "
+            "torch._dynamo.mark_dynamic alone does not make a program for all sizes.",
+            stacklevel=2,
+        )
+
+        def run(arguments: list[Any]) -> list[Any]:
+            given = list(arguments)
+            arguments.clear()
+            with torch.no_grad(), torch._C._DisableAutocast():
+                outputs = self.gm(*given)
+            return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+
+        return run
 
 
 def _host_outputs(gm: torch.fx.GraphModule) -> list[bool]:
@@ -125,10 +146,10 @@ def _host_outputs(gm: torch.fx.GraphModule) -> list[bool]:
 def _is_random_state(node: torch.fx.Node) -> bool:
     # PyTorch takes a generator's state to be a host tensor; in programs it is a value like others.
     source = node.args[0] if node.args and isinstance(node.args[0], torch.fx.Node) else None
-    return source is not None and source.target is torch.ops.higher_order.run_and_save_rng_state and node.args[1] == 0
+    return bool(source and source.target is torch.ops.higher_order.run_and_save_rng_state and node.args[1] == 0)
 
 
-def split(gm: torch.fx.GraphModule, node: torch.fx.Node, name: str, device: torch.device) -> Callable[[list[Any]], list[Any]]:
+def split(gm: torch.fx.GraphModule, node: torch.fx.Node, whole: Captured) -> Callable[[list[Any]], list[Any]]:
     """The graph as programs around the ops like `node`, which run one by one."""
     part = 0
     parts: dict[torch.fx.Node, int] = {}
@@ -136,17 +157,19 @@ def split(gm: torch.fx.GraphModule, node: torch.fx.Node, name: str, device: torc
     for each in gm.graph.nodes:
         if each.op in ("placeholder", "output"):
             continue
-        if each.target is node.target and each.op == node.op:
+        if each.target is operator.getitem and each.args[0] in parts:
+            parts[each] = parts[each.args[0]]  # programs pass tensors to each other, not tuples
+        elif each.target is node.target and each.op == node.op:
             eager.add(part + 1)
             parts[each] = part + 1
             part += 2
         else:
             parts[each] = part
-    pieces = split_module(gm, None, lambda n: parts[n], keep_original_order=True)
+    pieces = split_module(gm, gm, lambda n: parts[n], keep_original_order=True)
     for child, module in list(pieces.named_children()):
         if isinstance(module, torch.fx.GraphModule) and child.startswith("submod_"):
             if int(child.removeprefix("submod_")) not in eager:
-                pieces.add_submodule(child, _Piece(module, f"{name}.{child}", device))
+                pieces.add_submodule(child, _Piece(module, f"{whole.name}.{child}", whole))
 
     def run(arguments: list[Any]) -> list[Any]:
         given = list(arguments)
@@ -159,11 +182,11 @@ def split(gm: torch.fx.GraphModule, node: torch.fx.Node, name: str, device: torc
 
 
 class _Piece(torch.nn.Module):
-    def __init__(self, gm: torch.fx.GraphModule, name: str, device: torch.device) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, name: str, whole: Captured) -> None:
         super().__init__()
         (output,) = (node for node in gm.graph.nodes if node.op == "output")
         self.single = not isinstance(output.args[0], (tuple, list))
-        self.captured = Captured(gm, name, device)
+        self.captured = Captured(gm, name, whole.device, whole.max_programs)
 
     def forward(self, *arguments: Any) -> Any:
         outputs = self.captured.graph(list(arguments))

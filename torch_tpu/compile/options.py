@@ -56,6 +56,6 @@ def _check(given: Mapping[str, Any], name: str, kind: type, low: int | None = No
         raise TypeError(
             f"torch.compile(backend='tpu'): expected {name} to be of type {kind.__name__}, got {type(value).__name__}"
         )
-    if low is not None and (value < low or (high is not None and value > high)):
+    if isinstance(value, int) and low is not None and (value < low or (high is not None and value > high)):
         bounds = f"{low} to {high}" if high is not None else f"at least {low}"
         raise ValueError(f"torch.compile(backend='tpu'): expected {name} to be {bounds}, got {value}")

@@ -54,7 +54,7 @@ at::Tensor View(const FfiBuffer& buffer) {
 
 void RegisterWith(Client& client) {
   if (!client.is_cpu() || !SupportsFfi(client.plugin())) return;
-  for (const auto& kernels : {ConvolutionKernels(), LinalgKernels()}) {
+  for (const auto& kernels : {ConvolutionKernels(), LinalgKernels(), OrderKernels()}) {
     for (const HostKernel& kernel : kernels) {
       RegisterFfi(client.plugin(), Cat("torch_tpu.", kernel.name), kernel.handler);
     }

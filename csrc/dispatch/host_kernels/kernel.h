@@ -35,8 +35,9 @@ struct HostKernel {
 
 std::span<const HostKernel> ConvolutionKernels();  // convolution.cc
 std::span<const HostKernel> LinalgKernels();       // linalg.cc
+std::span<const HostKernel> OrderKernels();        // order.cc
 
-// Counts a run of kernel number `index` of all and keeps PyTorch's thread state away from it.
+// Counts a run of `kernel` and keeps the thread's dispatcher state away from it.
 void RunHostKernel(const char* name, void (*kernel)(const HostCall&), const FfiCall& call);
 
 }  // namespace torch_tpu

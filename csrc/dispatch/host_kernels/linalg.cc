@@ -6,6 +6,7 @@
 #include <ATen/ops/linalg_householder_product.h>
 #include <ATen/ops/linalg_lu_factor_ex.h>
 #include <ATen/ops/linalg_lu_solve.h>
+#include <ATen/ops/linalg_solve_triangular.h>
 #include <ATen/ops/linalg_svd.h>
 
 #include <array>
@@ -67,6 +68,12 @@ void Svd(const HostCall& call) {
   call.Store(2, vh.mH());
 }
 
+// Numbers: upper, left, unit diagonal. (triangle, right side) -> solution
+void SolveTriangular(const HostCall& call) {
+  call.Store(0, at::linalg_solve_triangular(call.argument(0), call.argument(1), call.number(0) != 0,
+                                            call.number(1) != 0, call.number(2) != 0));
+}
+
 constexpr std::array kKernels = {
     TORCH_TPU_HOST_KERNEL("lu_factor", &LuFactor),
     TORCH_TPU_HOST_KERNEL("lu_solve", &LuSolve),
@@ -75,6 +82,7 @@ constexpr std::array kKernels = {
     TORCH_TPU_HOST_KERNEL("householder_product", &HouseholderProduct),
     TORCH_TPU_HOST_KERNEL("eigh", &Eigh),
     TORCH_TPU_HOST_KERNEL("svd", &Svd),
+    TORCH_TPU_HOST_KERNEL("solve_triangular", &SolveTriangular),
 };
 
 }  // namespace
