@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from compare import both
+from compare import both, same
 from torch.nn import functional as F  # noqa: N812
 
 ACTIVATIONS = {
@@ -60,8 +60,9 @@ def test_value_and_gradient(mode, name, dtype):
 
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
 def test_nan_and_infinity(mode, name):
+    # In float64: some hosts' vectorized float32 gelu of an infinity is NaN.
     x = torch.tensor([math.nan, math.inf, -math.inf] * 16)
-    both(lambda d: ACTIVATIONS[name](x.to(d)))
+    same(ACTIVATIONS[name](x.to("tpu")), ACTIVATIONS[name](x.double()).float())
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])

@@ -123,13 +123,20 @@ def test_fallback_is_counted_warned_about_and_refusable() -> None:
         """
         import warnings
         import torch, torch_tpu
-        x = torch.rand(4, 4, device="tpu")
+        x = torch.eye(4, device="tpu")
+        library = torch.library.Library("mine", "DEF")  # an op of the user's own, with a kernel for the CPU alone
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CPU")
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             for _ in range(3):
-                y = torch.segment_reduce(torch.ones(4, device="tpu"), "sum", lengths=torch.tensor([1, 3], device="tpu"))
-        assert y.cpu().tolist() == [1.0, 3.0] and y.device.type == "tpu"
-        print(len([w for w in seen if "no lowering" in str(w.message)]), torch_tpu.fallback_counts()["aten::segment_reduce"])
+                y = torch.linalg.ldl_factor(x).LD
+        twice = torch.ops.mine.twice(x)
+        assert twice.device.type == y.device.type == "tpu"
+        assert torch.equal(y.cpu(), torch.eye(4)) and torch.equal(twice.cpu(), 2 * torch.eye(4))
+        counts = torch_tpu.fallback_counts()
+        assert counts["mine::twice"] == 1, counts
+        print(len([w for w in seen if "no lowering" in str(w.message)]), counts["aten::linalg_ldl_factor_ex.out"])
         """
     )
     assert out.split()[-2:] == ["1", "3"]
@@ -137,9 +144,9 @@ def test_fallback_is_counted_warned_about_and_refusable() -> None:
         """
         import torch, torch_tpu
         try:
-            torch.segment_reduce(torch.ones(4, device="tpu"), "sum", lengths=torch.tensor([1, 3], device="tpu"))
+            torch.linalg.ldl_factor(torch.eye(4, device="tpu"))
         except NotImplementedError as error:
-            assert "segment_reduce" in str(error) and "TORCH_TPU_FALLBACK" in str(error)
+            assert "ldl_factor" in str(error) and "TORCH_TPU_FALLBACK" in str(error)
         else:
             raise AssertionError
         """,

@@ -249,26 +249,6 @@ def test_a_changing_rate_compiles_nothing() -> None:
     assert [r[5] for r in flushes()[2:]] == [False] * 4
 
 
-def test_recomputation_stays() -> None:
-    """A checkpointed block is computed twice: merging the two would keep alive what checkpointing gives up."""
-    torch.manual_seed(0)
-    blocks = nn.ModuleList(nn.Sequential(nn.Linear(64, 512), nn.Tanh(), nn.Linear(512, 64)) for _ in range(6)).to("tpu")
-    x = torch.randn(512, 64).to("tpu").requires_grad_()
-
-    def memory(use: bool) -> int:
-        for _ in range(2):
-            flushes()
-            h = x
-            for block in blocks:
-                h = checkpoint(block, h, use_reentrant=False) if use else block(h)
-            h.square().mean().backward()
-            blocks.zero_grad()
-            torch.tpu.synchronize()
-        return max(r[7] for r in flushes())
-
-    assert memory(True) < 0.8 * memory(False)
-
-
 def test_an_exception_inside_a_step_leaves_the_rest() -> None:
     def run(device: str) -> list[torch.Tensor]:
         torch.manual_seed(0)

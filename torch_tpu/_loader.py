@@ -67,10 +67,12 @@ def _register() -> None:
     )
     torch.set_autocast_dtype("tpu", torch.bfloat16)
     _choose_for_accelerate(bool(found.candidates))
-    from .integrations import flex_attention, inductor
+    from .integrations import accelerate, flex_attention, inductor, safetensors
 
+    accelerate.install()
     flex_attention.install()
     inductor.install()
+    safetensors.install()
 
 
 def _num_devices() -> int:

@@ -108,12 +108,11 @@ TEST_F(CompilerTest, AnEntryThePluginRefusesIsCompiledAgain) {
   Compiler compiler(&TestClient(), Disk());
   compiler.Compile(Multiply(5), compiler.DefaultOptions(0));
   // The entry's own checks pass, but what is inside is no executable.
-  fs::directory_entry entry = *fs::directory_iterator(folder_);
   std::string key;
   for (const auto& [name, value] : compiler.KeyParts(Multiply(5), compiler.DefaultOptions(0))) {
     key += name + " " + std::to_string(value.size()) + "\n" + value + "\n";
   }
-  ASSERT_EQ(compiler.disk().PathOf(key), entry.path().string());
+  ASSERT_TRUE(fs::exists(compiler.disk().PathOf(key)));
   compiler.disk().Write(key, "not an executable");
   compiler.ClearMemory();
   EXPECT_EQ(RunOnOnes(*compiler.Compile(Multiply(5), compiler.DefaultOptions(0))), 5.0f);

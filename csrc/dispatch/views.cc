@@ -17,6 +17,7 @@
 #include "device/current.h"
 #include "device/storage.h"
 #include "device/torch_error.h"
+#include "dispatch/capture.h"
 #include "dispatch/dtype_map.h"
 #include "dispatch/tensors.h"
 
@@ -43,6 +44,27 @@ at::Tensor Pinned(at::Tensor tensor, std::optional<bool> pin_memory) {
   return tensor;
 }
 
+// Where what is asked for cannot be there at once: loaders ask for a model's size before they read the first weight.
+// Memory is taken when a tensor is written, so that small ones need no check. A capture's tensors take none.
+void CheckFits(const at::Tensor& tensor) {
+  constexpr size_t kLarge = size_t{1} << 30;
+  const size_t nbytes = tensor.storage().nbytes();
+  if (nbytes < kLarge || Capture::Current() != nullptr) [[likely]]
+    return;
+  WithTorchErrors([&] {
+    const auto [free, total] = DeviceMemoryInfo(tensor.device().index());
+    if (nbytes > free) {
+      Fail(Code::kResourceExhausted, "empty: expected at most what is free, got a request for ",
+           c10::CachingAllocator::format_size(nbytes));
+    }
+  });
+}
+
+at::Tensor Fitting(at::Tensor tensor) {
+  CheckFits(tensor);
+  return tensor;
+}
+
 }  // namespace
 
 at::Tensor Empty(c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
@@ -52,7 +74,7 @@ at::Tensor Empty(c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype, s
   const c10::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
   CheckedDType(type, "empty");
   at::detail::check_size_nonnegative(sizes);
-  at::Tensor tensor = Pinned(MakeTensor(type, sizes, IndexOf(device)), pin_memory);
+  at::Tensor tensor = Pinned(Fitting(MakeTensor(type, sizes, IndexOf(device))), pin_memory);
   const c10::MemoryFormat format = memory_format.value_or(c10::MemoryFormat::Contiguous);
   if (format != c10::MemoryFormat::Contiguous) tensor.unsafeGetTensorImpl()->empty_tensor_restride(format);
   return tensor;
@@ -66,7 +88,7 @@ at::Tensor EmptyStrided(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::o
   CheckedDType(type, "empty_strided");
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   at::detail::check_size_nonnegative(sizes);
-  return Pinned(MakeTensor(type, sizes, strides, IndexOf(device)), pin_memory);
+  return Pinned(Fitting(MakeTensor(type, sizes, strides, IndexOf(device))), pin_memory);
 }
 
 const at::Tensor& Resize(const at::Tensor& self, c10::IntArrayRef sizes,

@@ -26,15 +26,15 @@ Values IsIn(Builder& b, const Args& a) {
   return {a.flag(3) ? b.Not(found) : found};
 }
 
-// self, bins, min, max
+// self, bins, min, max. Integers, which the CPU refuses and other accelerators take, stay integers.
 Values Histc(Builder& b, const Args& a) {
   const int64_t bins = a.integer(1);
   Check(bins > 0, "torch.histc(): bins must be > 0");
   Value given = a.tensor(0);
   const DType dtype = given.dtype();
-  Check(IsFloat(dtype), "histc: expected floats, got ", Name(dtype));
+  Check(IsFloat(dtype) || IsInteger(dtype), "histc: expected real numbers, got ", Name(dtype));
   if (given.numel() == 0) return {b.Zero(dtype, {bins})};
-  Value x = b.Reshape(ToCompute(b, given), {given.numel()});
+  Value x = b.Reshape(IsFloat(dtype) ? ToCompute(b, given) : b.Convert(given, DType::kInt64), {given.numel()});
   Value low = Number(b, a, 2, x.dtype()), high = Number(b, a, 3, x.dtype());
   Value automatic = b.Compare(low, high, Direction::kEq);
   low = b.Select(automatic, ReduceMin(b, x, {0}), low);
@@ -46,7 +46,8 @@ Values Histc(Builder& b, const Args& a) {
   Value position =
       b.Divide(Mul(b, b.Subtract(x, wide_low), static_cast<double>(bins)), b.Subtract(wide_high, wide_low));
   Value inside = b.And(b.Compare(x, wide_low, Direction::kGe), b.Compare(x, wide_high, Direction::kLe));
-  Value at = b.Convert(b.Floor(b.Select(inside, position, Full(b, position, 0))), DType::kInt64);
+  Value at = b.Select(inside, position, Full(b, position, 0));
+  if (IsFloat(dtype)) at = b.Convert(b.Floor(at), DType::kInt64);
   at = b.Minimum(at, b.ConstantInt(DType::kInt64, bins - 1, at.dims()));
   at = b.Select(inside, at, b.ConstantInt(DType::kInt64, bins, at.dims()));  // past the end: dropped
   return {Cast(b, PutDim(b, b.Zero(x.dtype(), {bins}), at, Full(b, x, 1), 0, CombineAdd), dtype)};

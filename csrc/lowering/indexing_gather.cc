@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "lowering/host_call.h"
 #include "lowering/indexing.h"
 #include "lowering/indexing_list.h"
 #include "lowering/math.h"
@@ -103,7 +104,14 @@ Values Take(Builder& b, const Args& a) {
   return {TakeDim(b, flat, WrapIndex(b, a.tensor(1), x.numel()), 0)};
 }
 
-Values Embedding(Builder& b, const Args& a) { return {TakeDim(b, a.tensor(0), a.tensor(1), 0)}; }
+// A row that is not there is an error of the program where the target can raise one, and NaN elsewhere.
+Values Embedding(Builder& b, const Args& a) {
+  Value weight = a.tensor(0), index = a.tensor(1);
+  const bool checkable = index.dtype() == DType::kInt64 || index.dtype() == DType::kInt32;
+  if (!b.host_kernels() || !checkable || index.numel() == 0) return {TakeDim(b, weight, index, 0)};
+  index = CallHost(b, "check_rows", {index}, {index.type()}, {weight.dim(0)})[0];
+  return {TakeDim(b, weight, index, 0, IndexTrust::kTrusted)};
+}
 
 // grad_output, indices, num_weights, padding_idx, scale_grad_by_freq
 Values EmbeddingDenseBackward(Builder& b, const Args& a) {

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "lowering/grouped_matmul.h"
 #include "lowering/math.h"
 #include "lowering/table.h"
 
@@ -146,6 +147,7 @@ constexpr OpRow kRows[] = {
     {"_addmm_activation", EmitAddmmActivation},
     {"_int_mm", EmitIntMm},
     {"_scaled_mm", EmitScaledMm},
+    {"_grouped_mm", EmitGroupedMm, kNoMeta},  // the meta kernel pads the result's rows for another device
 };
 
 }  // namespace

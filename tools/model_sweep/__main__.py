@@ -32,6 +32,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--again", action="store_true", help="run again what the results file has")
     parser.add_argument("--failed", action="store_true", help="run again only what did not pass")
+    parser.add_argument("--skipped", action="store_true", help="run again only families that could not be built")
+    parser.add_argument("--memory", type=float, default=6.0, help="GiB that a worker may take")
     parser.add_argument("--summary", action="store_true", help="only print the tables of the results file")
     parser.add_argument("--failures", type=int, default=40, help="how many failures to print")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the page of models from the results (docs/models.md)")
@@ -47,13 +49,17 @@ def _shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def jobs_of(names: list[str], kinds: tuple[str, ...], records: dict[tuple[str, str], Record], *, failed: bool, again: bool) -> list[Job]:
+def jobs_of(names: list[str], kinds: tuple[str, ...], records: dict[tuple[str, str], Record], *, failed: bool, again: bool,
+            skipped: bool) -> list[Job]:  # fmt: skip
     """The kinds of each family that are still to be run."""
     jobs: list[Job] = []
     for name in names:
         mine = {kind: records.get((name, kind)) for kind in kinds}
         if again:
             chosen = kinds
+        elif skipped:
+            built = records.get((name, "build"))
+            chosen = kinds if built is not None and built.status == "skip" else ()
         elif failed:
             chosen = tuple(k for k, r in mine.items() if r is not None and r.status in (*BAD, "host"))
         else:
@@ -80,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
 
         index, parts = arguments.shard
         names = [n for i, n in enumerate(family_names()) if i % parts == index and re.search(arguments.families, n)]
-        jobs = jobs_of(names, kinds, records, failed=arguments.failed, again=arguments.again)
+        jobs = jobs_of(names, kinds, records, failed=arguments.failed, again=arguments.again, skipped=arguments.skipped)
         options = Options(arguments.device, arguments.mode, fault=arguments.plant)
         arguments.results.parent.mkdir(parents=True, exist_ok=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -100,7 +106,7 @@ def main(argv: list[str] | None = None) -> int:
 
             if jobs:
                 run_jobs(jobs, options, report, finished, workers=arguments.workers, limit=arguments.timeout,
-                         recycle=arguments.recycle)  # fmt: skip
+                         recycle=arguments.recycle, memory=arguments.memory * 2**30)  # fmt: skip
     mine = [r for (family, kind), r in records.items() if kind in kinds and re.search(arguments.families, family)]
     print_summary(console, mine, arguments.failures)
     return 1 if any(r.status in BAD for r in mine) else 0

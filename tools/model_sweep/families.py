@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import io
 import signal
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ def model_class(family: str) -> tuple[type[nn.Module], bool]:
     """The causal language model where there is one, else the base model, else the first head that the auto classes list."""
     import transformers
     from transformers.models.auto import modeling_auto
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     rest = [n for n in sorted(dir(modeling_auto)) if n.endswith("MAPPING_NAMES") and n not in (*_HEADS, "CONFIG_MAPPING_NAMES")]
     for table in (*_HEADS, *rest):
@@ -56,7 +58,22 @@ def model_class(family: str) -> tuple[type[nn.Module], bool]:
             found = getattr(transformers, each, None)
             if found is not None:
                 return found, table == _HEADS[0]
-    raise LookupError(f"{family}: no auto class has a model of it")
+    if (found := _by_config(CONFIG_MAPPING[family])) is not None:
+        return found, False
+    raise LookupError(f"{family}: no model takes its configuration")
+
+
+def _by_config(config: type) -> type[nn.Module] | None:
+    """A part of a larger model, such as its vision tower: the first model beside the configuration that takes it."""
+    from transformers import PreTrainedModel
+
+    module = importlib.import_module(config.__module__.replace(".configuration_", ".modeling_"))
+    found = [
+        each for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, PreTrainedModel) and getattr(each, "config_class", None) is config
+        and "forward" in vars(each) and not each.__name__.endswith("PreTrainedModel")
+    ]  # fmt: skip
+    return min(found, key=lambda c: ("For" in c.__name__, not c.__name__.endswith("Model"))) if found else None
 
 
 @contextlib.contextmanager

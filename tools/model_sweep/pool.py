@@ -24,7 +24,8 @@ Job = tuple[str, tuple[str, ...]]  # family, kinds
 
 
 class _Worker:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, memory: float) -> None:
+        self._memory, self._too_large = memory, ""
         environment = dict(os.environ)
         paths = [str(ROOT), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
         # Where torch_tpu was found goes before the checkout, whose folder of that name has no extension.
@@ -40,13 +41,19 @@ class _Worker:
         self.jobs = 0
 
     def _line(self, limit: float) -> str | None:
-        """ "" at the end of the stream, None when the limit passed."""
+        """ "" at the end of the stream, also when the process took too much memory; None when the limit passed."""
         assert self._process.stdout is not None
         end = time.monotonic() + limit
         while b"\n" not in self._pending:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))
+            left = end - time.monotonic()
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, min(left, 1.0)))
             if not ready:
-                return None
+                if left <= 0:
+                    return None
+                if self.memory() > self._memory:
+                    self._too_large = f"more than {self._memory / 2**30:.0f} GiB of memory"
+                    self._process.kill()
+                continue
             more = os.read(self._process.stdout.fileno(), 1 << 16)
             if not more:
                 return ""
@@ -85,7 +92,7 @@ class _Worker:
         else:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
-            status, text = "abort", f"the process ended with {self._process.returncode}: {self._tail()}"
+            status, text = "abort", self._too_large or f"the process ended with {self._process.returncode}: {self._tail()}"
         self.stop()
         lost = left if at == "build" else [at]  # without a model there is no other kind either
         for kind in lost:
@@ -96,6 +103,14 @@ class _Worker:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return " | ".join(lines[-3:])[-300:]
+
+    def memory(self) -> int:
+        """Resident bytes of the process."""
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        except (OSError, IndexError):
+            return 0  # it has ended
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     @property
     def alive(self) -> bool:
@@ -118,12 +133,14 @@ def run_jobs(
     workers: int = 1,
     limit: float = 300.0,
     recycle: int = 40,
+    memory: float = 6 * 2**30,
 ) -> None:
     """Runs all jobs; reports each record, and each family that is through, from the calling thread.
 
     Args:
         limit: seconds for one kind of one family.
         recycle: families after which a worker is replaced, since models' code and compiled programs stay in its memory.
+        memory: resident bytes at which a worker is ended; one that holds half of it is replaced between families.
     """
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     total = 0
@@ -143,9 +160,9 @@ def run_jobs(
                     break
                 left = kinds
                 while left and not stopping.is_set():
-                    worker = worker or _Worker(options)
+                    worker = worker or _Worker(options, memory)
                     left = worker.run((family, left), limit, done.put)
-                    if not worker.alive or worker.jobs >= recycle:
+                    if not worker.alive or worker.jobs >= recycle or worker.memory() > memory / 2:
                         worker.stop()
                         worker = None
                 done.put(family)

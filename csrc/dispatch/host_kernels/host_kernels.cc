@@ -54,7 +54,7 @@ at::Tensor View(const FfiBuffer& buffer) {
 
 void RegisterWith(Client& client) {
   if (!client.is_cpu() || !SupportsFfi(client.plugin())) return;
-  for (const auto& kernels : {ConvolutionKernels(), LinalgKernels(), OrderKernels()}) {
+  for (const auto& kernels : {ConvolutionKernels(), LinalgKernels(), OrderKernels(), IndexKernels()}) {
     for (const HostKernel& kernel : kernels) {
       RegisterFfi(client.plugin(), Cat("torch_tpu.", kernel.name), kernel.handler);
     }
@@ -85,7 +85,9 @@ void RunHostKernel(const char* name, void (*kernel)(const HostCall&), const FfiC
   PlainDispatch plain;
   try {
     kernel(HostCall(call));
-  } catch (const c10::Error& error) {  // without its C++ stack
+  } catch (const c10::IndexError& error) {  // without its C++ stack
+    throw Error(Code::kOutOfRange, error.what_without_backtrace());
+  } catch (const c10::Error& error) {
     throw Error(Code::kInvalidArgument, error.what_without_backtrace());
   }
 }

@@ -36,6 +36,7 @@ struct HostKernel {
 std::span<const HostKernel> ConvolutionKernels();  // convolution.cc
 std::span<const HostKernel> LinalgKernels();       // linalg.cc
 std::span<const HostKernel> OrderKernels();        // order.cc
+std::span<const HostKernel> IndexKernels();        // indices.cc
 
 // Counts a run of `kernel` and keeps the thread's dispatcher state away from it.
 void RunHostKernel(const char* name, void (*kernel)(const HostCall&), const FfiCall& call);
