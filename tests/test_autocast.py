@@ -130,3 +130,30 @@ def test_casts_are_cached_within_a_region() -> None:
         total = (_ones(2, 4) @ w).sum() + (_ones(2, 4) @ w).sum()
     total.backward()
     assert w.grad is not None and w.grad.cpu().eq(4).all()
+
+
+def test_each_thread_starts_with_bfloat16() -> None:
+    seen: list[torch.dtype] = []
+    x = torch.ones(2, 2, device="tpu")
+
+    def work() -> None:
+        seen.append(torch.get_autocast_dtype("tpu"))
+
+    def cast() -> None:
+        with torch.autocast("tpu"):
+            seen.append((x @ x).dtype)
+
+    for target in (work, cast):
+        thread = threading.Thread(target=target)
+        thread.start()
+        thread.join()
+    assert seen == [torch.bfloat16, torch.bfloat16]
+
+
+def test_the_dtype_is_a_constant_of_a_compiled_graph() -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("tpu"):
+            return (x @ x).to(torch.get_autocast_dtype("tpu"))
+
+    x = torch.ones(2, 2, device="tpu")
+    assert torch.compile(fn, backend="tpu", fullgraph=True)(x).dtype is torch.bfloat16

@@ -76,6 +76,37 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     assert compilations > 0 and hits == 0 and errors == 0
 
 
+# Root writes where nobody may, unless it gives up its capabilities.
+MORTAL = """
+    import ctypes
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    assert ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)()) == 0
+"""
+
+
+def test_a_read_only_folder_is_read(tmp_path: Path) -> None:
+    values, compilations, _, _ = outcome(child(WORK, TORCH_TPU_CACHE_DIR=str(tmp_path)))
+    for path in tmp_path.iterdir():
+        path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    before = sorted(tmp_path.iterdir())
+    try:
+        again = child(MORTAL + WORK, TORCH_TPU_CACHE_DIR=str(tmp_path))
+        assert outcome(again) == (values, 0, compilations, 0), "what is there is loaded"
+        more = child(MORTAL + WORK.replace("sin()", "cos()"), TORCH_TPU_CACHE_DIR=str(tmp_path))
+        assert outcome(more)[1] > 0, "what is not there is compiled, and not written"
+        assert sorted(tmp_path.iterdir()) == before
+    finally:
+        tmp_path.chmod(0o755)
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there"
+    values, compilations, _, errors = outcome(child(WORK, TORCH_TPU_CACHE_DIR=str(folder)))
+    assert errors == 0 and len(list(folder.glob("*.executable"))) == compilations > 0
+    assert outcome(child(WORK, TORCH_TPU_CACHE_DIR=str(folder)))[:3] == (values, 0, compilations)
+
+
 def test_a_miss_is_explained_by_its_parts(tmp_path: Path) -> None:
     code = """
         import torch, torch_tpu

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import child
 import pytest
 import torch
 import torch.nn.functional as F
@@ -378,3 +379,14 @@ def test_compiler_marks_are_harmless() -> None:
         return aside(x * 2) * 3
 
     same(torch.compile(fn, backend="tpu")(torch.ones(2, device="tpu")), torch.full((2,), 9.0))
+
+
+def test_the_backend_is_found_by_its_name_alone() -> None:
+    child.run(
+        """
+        import torch, torch_tpu
+        double = torch.compile(lambda x: x + x, backend="tpu")
+        assert double(torch.ones(2, device="tpu")).cpu().tolist() == [2, 2]
+        assert "tpu" in torch.compiler.list_backends()
+        """
+    )

@@ -6,10 +6,20 @@ import itertools
 
 import pytest
 import torch
-from compare import both, fresh
+from compare import both, fresh, same
 from torch.nn import functional as F  # noqa: N812
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def test_histogram_of_integers(mode: str) -> None:
+    """The CPU refuses them, other accelerators count: Transformers counts the tokens of each expert so."""
+    for dtype in (torch.int32, torch.int64):
+        x = torch.randint(-2, 9, (200,), dtype=dtype)
+        got = torch.histc(x.to("tpu"), bins=7, min=0, max=6)
+        assert got.dtype == dtype
+        same(got, torch.bincount(x[(x >= 0) & (x <= 6)], minlength=7).to(dtype))
+    same(torch.histc(torch.tensor([2, 9, 9, 4], device="tpu"), bins=7), torch.tensor([1, 0, 1, 0, 0, 0, 2]))
 
 
 def test_histograms(mode: str) -> None:

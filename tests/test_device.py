@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import child
+import numpy as np
 import pytest
 import torch
 from compare import same
@@ -320,6 +321,17 @@ def test_dlpack() -> None:
     moved = torch.from_dlpack(source).to("tpu")
     same(moved, source)
     same(torch.from_dlpack(moved.cpu()), source)
+    for dtype in (torch.bfloat16, torch.int8, torch.bool, torch.complex64):
+        array = torch.arange(6).view(2, 3).to(dtype)
+        same(torch.from_dlpack(array.t()).to("tpu"), array.t())
+        same(torch.from_dlpack(array.to("tpu").t().cpu()), array.t())
+    # Device memory has no address that another library could read: PyTorch's own refusals.
+    with pytest.raises(ValueError, match="tpu"):
+        torch.from_dlpack(moved)
+    with pytest.raises(RuntimeError, match="(?i)unsupported device"):
+        np.from_dlpack(moved)
+    with pytest.raises(BufferError, match="require gradient"):
+        torch.ones(2, device="tpu", requires_grad=True).__dlpack__()
 
 
 def test_safetensors(tmp_path: Path) -> None:
@@ -328,7 +340,7 @@ def test_safetensors(tmp_path: Path) -> None:
     path = str(tmp_path / "x.safetensors")
     state = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(3, dtype=torch.bfloat16)}
     save_file({k: v.to("tpu") for k, v in state.items()}, path)
-    loaded = load_file(path, device=0)  # it knows no `tpu` by name; an index means the accelerator's
+    loaded = load_file(path, device=0)  # an index means the accelerator's
     assert all(t.is_tpu for t in loaded.values())
     same(loaded, state)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch_tpu
 from child import errors
 from child import run as child
 from compare import same
@@ -177,3 +178,50 @@ def test_plugins_that_cannot_be_used(plugin: str, text: str) -> None:
         TORCH_TPU_PLUGIN=plugin,
     )
     assert "ERROR" in out and text in out and "[2.0, 2.0]" in out, out + errors()
+
+
+def test_a_mistake_is_told_in_words_that_hold_for_all_values(mode: str) -> None:
+    # CPU's words are found by asking its kernel about other values: what it says about those must not come out.
+    x = torch.ones(3, 3, device="tpu")
+    for wrong in (lambda: torch.linalg.cholesky(x.int()), lambda: torch.linalg.inv(x[:, :2]), lambda: torch.linalg.inv(x.int())):
+        text = str(raised(wrong))
+        assert "singular" not in text and "positive-definite" not in text, text
+
+
+def overflow() -> torch.Tensor:
+    """A product that no machine holds; its memory is asked for when it runs."""
+    return torch.ones(1 << 20, 1, device="tpu") @ torch.ones(1, 1 << 24, device="tpu")
+
+
+def test_a_program_that_fails_later_is_named() -> None:
+    with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER):
+        total = overflow().sum() + 1
+        with pytest.raises(torch.OutOfMemoryError, match=r"\bmm: .*allocating"):  # not sum, nor the copy
+            total.item()
+        overflow()
+        with pytest.raises(torch.OutOfMemoryError, match=r"\bmm: .*allocating"):
+            torch.tpu.synchronize()
+        del total
+        torch.tpu.synchronize()  # an error is told once
+        same(torch.ones(2, device="tpu") + 1, torch.full((2,), 2.0))
+
+
+def test_debug_mode_names_the_users_line() -> None:
+    with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_NEVER_AND_LAUNCH_BLOCKING):
+        error = raised(overflow)
+    assert isinstance(error, torch.OutOfMemoryError)
+    line = overflow.__code__.co_firstlineno + 2
+    assert f"test_errors.py:{line}, in overflow" in str(error), error
+
+
+def test_fused_mode_names_the_ops_of_a_program_that_fails() -> None:
+    with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE):
+        before = torch_tpu._C.host_kernels()
+        torch_tpu.set_host_kernels(True)
+        try:
+            bad = torch.full((3, 3), float("nan")).to("tpu")
+            with pytest.raises(RuntimeError, match=r"fused program of \d+ ops \(.*_linalg_svd.*\): .*non-finite"):
+                (torch.linalg.svdvals(bad) + 1).cpu()
+        finally:
+            torch_tpu.set_host_kernels(before)
+        same(torch.ones(2, device="tpu") + 1, torch.full((2,), 2.0))

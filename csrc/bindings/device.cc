@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "bindings/bindings.h"
+#include "device/autocast.h"
 #include "device/context.h"
 #include "device/current.h"
 #include "device/generator.h"
@@ -76,6 +77,7 @@ py::object DefaultGeneratorObject(int index) {
 }  // namespace
 
 void BindDevice(py::module_& m) {
+  m.def("ensure_autocast_default", &EnsureAutocastDefault);
   m.def("configure", &ConfigureFromPairs, py::arg("candidates"), py::arg("num_devices"));
   m.def("is_initialized", &DeviceContext::IsInitialized);
   m.def("is_in_bad_fork", &DeviceContext::IsInBadFork);

@@ -2,9 +2,12 @@
 #include <c10/util/Exception.h>
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "device/queue.h"
+#include "dispatch/errors.h"
 
 namespace torch_tpu {
 namespace {
@@ -52,9 +55,26 @@ void CheckSignals() {
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
+// The innermost frame of this thread that is neither PyTorch's nor ours; nothing where no Python is running, as in
+// autograd's threads.
+std::string UsersLine() {
+  if (!Py_IsInitialized() || _Py_IsFinalizing()) return "";
+  pybind11::gil_scoped_acquire gil;
+  auto frame = pybind11::reinterpret_borrow<pybind11::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
+    const pybind11::object code = frame.attr("f_code");
+    const auto file = code.attr("co_filename").cast<std::string>();
+    const auto within = [&file](const char* package) { return file.find(Cat('/', package, '/')) != std::string::npos; };
+    if (within("torch") || within("torch_tpu")) continue;
+    return Cat(file, ":", frame.attr("f_lineno").cast<int>(), ", in ", code.attr("co_name").cast<std::string>());
+  }
+  return "";
+}
+
 }  // namespace
 
 void BindErrors(pybind11::module_& m) {
+  SetCallSite(&UsersLine);
   pybind11::register_local_exception_translator(&Translate);
   SetInterruptCheck(&CheckSignals);
 }

@@ -53,7 +53,16 @@ void Queue::Dropped(const BufferPtr& value) {
   if (value == nullptr || value->IsDeleted()) return;
   Event ready = value->Ready();
   std::lock_guard lock(mutex_);
-  if (Settled(ready)) return;
+  if (ready.IsReady()) {
+    // An error that a Synchronize has thrown is not thrown again: then the value is off the list.
+    const auto listed = [&](const std::weak_ptr<Buffer>& weak) { return weak.lock() == value; };
+    try {
+      ready.Await();
+    } catch (const Error&) {
+      if (!error_ && std::any_of(in_flight_.begin(), in_flight_.end(), listed)) error_ = std::current_exception();
+    }
+    return;
+  }
   dropped_[next_dropped_] = std::make_shared<const Event>(std::move(ready));
   next_dropped_ = (next_dropped_ + 1) % dropped_.size();
 }
@@ -80,6 +89,46 @@ std::vector<EventPtr> Queue::Pending() {
   return pending;
 }
 
+Error Queue::Origin(const Error& error) {
+  const std::string text = error.what();
+  Error origin = error;
+  size_t shortest = text.size();
+  auto consider = [&](const Error& other) {
+    const std::string_view other_text = other.what();
+    const size_t named = other_text.find(": ");  // each begins with the name of its own work
+    if (named == std::string_view::npos) return;
+    std::string_view cause = other_text.substr(named + 2);
+    for (std::string_view head : {"Buffer Definition Event: ", "Error dispatching computation: "}) {
+      while (cause.starts_with(head)) cause.remove_prefix(head.size());
+    }
+    if (other_text.size() - named >= shortest || cause.empty() || !text.ends_with(cause)) return;
+    shortest = other_text.size() - named;
+    origin = other;
+  };
+  std::lock_guard lock(mutex_);
+  auto await = [&](const Event& event) {
+    try {
+      if (event.IsReady()) event.Await();
+    } catch (const Error& other) {
+      consider(other);
+    }
+  };
+  for (const EventPtr& event : dropped_) {
+    if (event != nullptr) await(*event);
+  }
+  for (const std::weak_ptr<Buffer>& weak : in_flight_) {
+    if (const BufferPtr buffer = weak.lock(); buffer != nullptr && !buffer->IsDeleted()) await(buffer->Ready());
+  }
+  if (error_ != nullptr) {
+    try {
+      std::rethrow_exception(error_);
+    } catch (const Error& other) {
+      consider(other);
+    }
+  }
+  return origin;
+}
+
 void Queue::Synchronize() {
   Flush();
   for (const EventPtr& event : Pending()) {
@@ -97,7 +146,12 @@ void Queue::Synchronize() {
     std::lock_guard lock(mutex_);
     error = std::exchange(error_, nullptr);
   }
-  if (error) std::rethrow_exception(error);
+  if (error == nullptr) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& failed) {
+    throw Origin(failed);
+  }
 }
 
 void Queue::SetFlush(std::function<void()> flush) {
@@ -132,6 +186,14 @@ void WaitUntil(const std::function<bool()>& done) {
 void AwaitInterruptibly(const Event& event) {
   WaitUntil([&event] { return event.IsReady(); });
   event.Await();
+}
+
+void AwaitInterruptibly(const Buffer& buffer) {
+  try {
+    AwaitInterruptibly(buffer.Ready());
+  } catch (const Error& error) {
+    throw Queue::Of(buffer.device()->index()).Origin(error);
+  }
 }
 
 void SetInterruptCheck(void (*check)()) { g_interrupt_check.store(check); }

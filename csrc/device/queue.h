@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/error.h"
 #include "runtime/runtime.h"
 
 namespace torch_tpu {
@@ -29,6 +30,9 @@ class Queue {
   // Flushes what dispatch holds back, then waits for all work. Throws the error of a failed program once. Releases no
   // GIL: callers do. The mutex must not be held.
   void Synchronize();
+  // Of the failures that are known, the one that `error` comes from: a program whose input failed has an error that
+  // ends in its input's.
+  Error Origin(const Error& error);
   // dispatch registers what must run before anyone waits (fused mode's pending graph).
   void SetFlush(std::function<void()> flush);
   void Flush();
@@ -48,6 +52,8 @@ class Queue {
   std::function<void()> flush_;
 };
 
+// Waits until the buffer holds its value; throws the Error of the program that should have made it, or an input of it.
+void AwaitInterruptibly(const Buffer& buffer);
 // Waits with the interrupt check below, in small and growing steps; throws the event's Error.
 void AwaitInterruptibly(const Event& event);
 // The same for any condition.

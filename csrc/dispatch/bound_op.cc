@@ -181,8 +181,10 @@ void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, 
       const StorageContext* owner = inputs[input].owner;
       if (owner == nullptr || owner->value.use_count() > 1) keep.push_back(input);
     }
-    entry.executable->Execute(DeviceContext::Get().device(walk.device()), raw.data(), raw.size(), keep.data(),
-                              keep.size(), &values);
+    Located([&] {
+      entry.executable->Execute(DeviceContext::Get().device(walk.device()), raw.data(), raw.size(), keep.data(),
+                                keep.size(), &values);
+    });
     if (LaunchLog::recording()) [[unlikely]] {
       std::vector<Buffer*> arguments;
       for (const InputRef& input : inputs) arguments.push_back(input.buffer);
@@ -193,7 +195,9 @@ void BoundOp::Execute(const Entry& entry, Walk& walk, torch::jit::Stack* stack, 
   }
   for (const Entry::Store& store : entry.stores) SetValue(*walk.tensors()[store.use].context, values[store.output]);
   if (CurrentMode() == EagerMode::kDebug) {
-    for (const BufferPtr& value : values) AwaitInterruptibly(value->Ready());
+    Located([&] {
+      for (const BufferPtr& value : values) AwaitInterruptibly(*value);
+    });
   }
   PushResults(entry, walk.device(), stack, begin,
               [&](StorageContext& context, int output) { context.value = std::move(values[output]); });

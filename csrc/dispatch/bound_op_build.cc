@@ -196,22 +196,21 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   OpCall call = MakeCall(*this, plan, stack, begin, maker);
   if (row_.traits & kRandom) call.operands.push_back(Operand{static_cast<int32_t>(plan.inputs.size()) - 1, false});
   const int32_t first = maker.graph().Add(std::move(call), static_cast<int32_t>(num_results));
-  for (size_t i = 0; i < num_results; ++i) maker.graph().outputs.push_back(first + static_cast<int32_t>(i));
   DeviceContext& context = DeviceContext::Get();
   const LowerOptions options = OptionsFor(context.client(), CurrentPrecision());
-  Program program;
+  Graph& graph = maker.graph();
+  std::optional<Lowering> lowering;
   try {
-    program = Lower(maker.graph(), options);
+    lowering.emplace(graph, options);
   } catch (const Error& error) {
     if (handle_ && (error.code() == Code::kInvalidArgument || error.code() == Code::kOutOfRange)) {
       ThrowAsCpu(*handle_, stack, begin);
     }
     throw;
   }
-  const std::vector<TensorType> types = program.outputs;
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < num_results; ++i) types.push_back(lowering->type(first + static_cast<int32_t>(i)));
   if (form_ == Form::kOut && !meta && AddResizes(plan, stack, begin, types, entry.get())) return entry;
-  Graph& graph = maker.graph();
-  graph.outputs.clear();
 
   if (form_ == Form::kFunctional) {
     for (size_t i = 0; i < num_results; ++i) {
@@ -226,7 +225,7 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
     AddStores(plan, written, types, first, maker, entry.get());
   }
   if (graph.outputs.empty()) return entry;
-  program = Lower(graph, options);
+  const Program program = lowering->Finish(graph);
   entry->graph = graph;
   entry->outputs = program.outputs;
   entry->precise = program.text.find("precision_config") != std::string::npos;
@@ -235,6 +234,7 @@ std::unique_ptr<Entry> BoundOp::Miss(const torch::jit::Stack& stack, size_t begi
   if (CurrentMode() == EagerMode::kFused) return entry;
   entry->executable = Translated(
       name(), [&] { return context.compiler().Compile(program, context.compiler().DefaultOptions(device)); });
+  entry->executable->SetName(std::string(row_.name.substr(row_.name.find("::") == std::string_view::npos ? 0 : 5)));
   return entry;
 }
 
@@ -328,8 +328,8 @@ Dims BoundOp::StatedStrides(const Dims& sizes, const Plan& plan) const {
 }
 
 // What a functional result is to be; `value` becomes the node that lays it out so.
-Entry::Result BoundOp::ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value,
-                                GraphMaker& maker, const Plan& plan) const {
+Entry::Result BoundOp::ResultOf(const TensorType& type, const at::Tensor* like, int32_t& value, GraphMaker& maker,
+                                const Plan& plan) const {
   Entry::Result result;
   if (type.dtype == DType::kInvalid) return result;
   const Dims stated = StatedStrides(type.dims, plan);

@@ -8,6 +8,7 @@
 
 #include "device/context.h"
 #include "device/queue.h"
+#include "device/torch_error.h"
 #include "dispatch/bound_op.h"
 #include "dispatch/dtype_map.h"
 #include "dispatch/errors.h"
@@ -77,8 +78,11 @@ void CopyFromHost(const at::Tensor& self, const at::Tensor& src) {
 
 void CopyToHost(const at::Tensor& self, const at::Tensor& src) {
   if (src.numel() == 0) return;
-  const BufferPtr value = DenseValue(src);
-  AwaitInterruptibly(value->Ready());
+  const BufferPtr value = WithTorchErrors([&] {  // of the op that fails, not of this copy
+    BufferPtr dense = DenseValue(src);
+    AwaitInterruptibly(*dense);
+    return dense;
+  });
   if (self.is_contiguous() && self.scalar_type() == src.scalar_type() && self.sizes() == src.sizes()) {
     value->ToHost(self.mutable_data_ptr());
     return;

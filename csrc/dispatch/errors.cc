@@ -1,8 +1,23 @@
 #include "dispatch/errors.h"
 
+#include <atomic>
+
 #include "device/torch_error.h"
 
 namespace torch_tpu {
+namespace {
+
+std::atomic<std::string (*)()> g_call_site{nullptr};
+
+}  // namespace
+
+void SetCallSite(std::string (*site)()) { g_call_site = site; }
+
+void ThrowLocated(const Error& error) {
+  const auto site = g_call_site.load();
+  const std::string line = site == nullptr ? "" : site();
+  throw line.empty() ? error : Error(error.code(), Cat(error.what(), "\n  at ", line));
+}
 
 void ThrowAsTorch(const Error& error, std::string_view op) {
   std::string text = error.what();

@@ -2,6 +2,7 @@
 // says.
 #include <torch/library.h>
 
+#include "dispatch/attention.h"
 #include "dispatch/copy.h"
 #include "dispatch/ctc_loss.h"
 #include "dispatch/determinants.h"
@@ -77,6 +78,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_linalg_slogdet", TORCH_FN(LinalgSlogdet));
   m.impl("linalg_lstsq", TORCH_FN(Lstsq));
   m.impl("linalg_lstsq.out", TORCH_FN(LstsqOut));
+
+  m.impl("_scaled_dot_product_fused_attention_overrideable", TORCH_FN(Attention));
+  m.impl("_scaled_dot_product_fused_attention_overrideable_backward", TORCH_FN(AttentionBackward));
 
   m.impl("_ctc_loss", TORCH_FN(CtcLoss));
   m.impl("_ctc_loss.Tensor", TORCH_FN(CtcLossTensor));

@@ -17,7 +17,7 @@ constexpr int64_t kMaxElements = 1 << 24;
 
 class StandIns {
  public:
-  explicit StandIns(c10::DeviceType device) : device_(device) {}
+  explicit StandIns(c10::DeviceType device, double fill = 0) : device_(device), fill_(fill) {}
 
   int64_t elements() const { return elements_; }
 
@@ -32,6 +32,7 @@ class StandIns {
       } else {
         made = at::detail::empty_strided_cpu(tensor.sizes(), tensor.strides(), tensor.scalar_type());
         std::memset(made.mutable_data_ptr(), 0, made.storage().nbytes());
+        if (fill_ != 0) FillStorage(made);
       }
     }
     return made;
@@ -57,7 +58,15 @@ class StandIns {
   }
 
  private:
+  // All of it, since strides may overlap.
+  void FillStorage(const at::Tensor& made) {
+    const auto count = static_cast<int64_t>(made.storage().nbytes() / made.itemsize());
+    at::Tensor all = at::detail::empty_cpu({0}, made.scalar_type());
+    all.set_(made.storage(), 0, {count}, {1}).fill_(fill_);
+  }
+
   c10::DeviceType device_;
+  double fill_ = 0;
   int64_t elements_ = 0;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> made_;
 };
@@ -95,13 +104,37 @@ std::optional<MetaResult> RunMeta(const c10::OperatorHandle& op, const torch::ji
   return result;
 }
 
-void ThrowAsCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin) {
-  StandIns stand_ins(c10::DeviceType::CPU);
+namespace {
+
+// What the CPU kernel throws, for tensors full of `fill`.
+std::exception_ptr CpuError(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin, double fill,
+                            std::string* text) {
+  StandIns stand_ins(c10::DeviceType::CPU, fill);
   torch::jit::Stack arguments;
-  for (size_t i = begin; i < stack.size(); ++i) arguments.push_back(stand_ins.Of(stack[i]));
-  if (stand_ins.elements() > kMaxElements || !RunsOnCpu(op)) return;
+  if (!RunsOnCpu(op)) return nullptr;
   Aside aside;
-  op.callBoxed(arguments);
+  try {
+    for (size_t i = begin; i < stack.size(); ++i) arguments.push_back(stand_ins.Of(stack[i]));
+    if (stand_ins.elements() > kMaxElements) return nullptr;
+    op.callBoxed(arguments);
+  } catch (const c10::Error& error) {
+    *text = error.what_without_backtrace();
+    return std::current_exception();
+  } catch (const std::exception& error) {
+    *text = error.what();
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void ThrowAsCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin) {
+  std::string text, again;
+  const std::exception_ptr error = CpuError(op, stack, begin, 0, &text);
+  if (error == nullptr || CpuError(op, stack, begin, 1, &again) == nullptr) return;
+  // A text that depends on the elements ("singular", "index 0 is out of bounds") is not about the arguments.
+  if (text == again) std::rethrow_exception(error);
 }
 
 std::optional<torch::jit::Stack> RunCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin) {

@@ -341,8 +341,25 @@ const Tape::Loaded& Tape::Program(size_t steps, const std::vector<Output>& outpu
   DeviceContext& context = DeviceContext::Get();
   const torch_tpu::Program program = Lower(graph, OptionsFor(context.client(), static_cast<Precision>(precision())));
   loaded.executable = context.compiler().Compile(program, context.compiler().DefaultOptions(device_));
+  loaded.executable->SetName(NameOf(steps));
   loaded.memory = MemoryOf(context.client(), *loaded.executable);
   return loaded;
+}
+
+// As errors call the program: its ops in the order in which they were recorded, each once.
+std::string Tape::NameOf(size_t steps) const {
+  constexpr size_t kNamed = 12;
+  std::vector<std::string_view> names;
+  for (size_t s = 0; s < steps && names.size() <= kNamed; ++s) {
+    for (const Node& node : steps_[s].entry->graph.nodes) {
+      const std::string_view name = node.call.row->name;
+      if (!name.starts_with("tpu::") && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+    }
+  }
+  std::string text = Cat("a fused program of ", steps, " ops (");
+  for (size_t i = 0; i < names.size() && i < kNamed; ++i) text.append(i == 0 ? "" : ", ").append(names[i]);
+  return text + (names.size() > kNamed ? ", ...)" : ")");
 }
 
 size_t Tape::StepOf(Ref value) const {

@@ -99,6 +99,7 @@ class Tape {
   };
   const Loaded& Program(size_t steps, const std::vector<Output>& outputs,
                         const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled);
+  std::string NameOf(size_t steps) const;
   size_t StepOf(Ref value) const;
   // Steps that say again what an earlier one said, and are to be computed again all the same.
   std::vector<bool> Repeated(size_t steps) const;

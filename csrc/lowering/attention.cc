@@ -1,4 +1,5 @@
-// Scaled dot-product attention as one program, with the row-wise log-sum-exp that its backward needs.
+// Scaled dot-product attention of [batch, heads, positions, size] as one program, with the row-wise log-sum-exp that
+// its backward needs.
 //
 // Scores and softmax are float32 for halves; the probabilities are rounded to the inputs' dtype before the
 // second product.
@@ -23,7 +24,7 @@ Value BatchDot(Builder& b, Value lhs, int64_t lhs_contract, Value rhs, int64_t r
 
 // Grouped queries: key and value heads are repeated, each for as many consecutive query heads.
 Value RepeatHeads(Builder& b, Value x, int64_t heads) {
-  if (x.rank() < 3 || x.dim(-3) == heads) return x;
+  if (x.dim(-3) == heads) return x;
   Check(x.dim(-3) > 0 && heads % x.dim(-3) == 0,
         "scaled_dot_product_attention: expected key and value heads that divide ", heads, " query heads, got ",
         x.dim(-3));
@@ -38,7 +39,7 @@ Value RepeatHeads(Builder& b, Value x, int64_t heads) {
 }
 
 Value SumRepeated(Builder& b, Value x, int64_t heads) {
-  if (x.rank() < 3 || x.dim(-3) == heads) return x;
+  if (x.dim(-3) == heads) return x;
   const int64_t head_dim = x.rank() - 3;
   Dims split = x.dims();
   split[head_dim] = heads;
@@ -65,7 +66,7 @@ struct Inputs {
 Inputs Read(Builder& b, const Args& a, size_t query, size_t bias, size_t causal, size_t scale) {
   Inputs in;
   in.query = a.tensor(query);
-  const int64_t heads = in.query.rank() < 3 ? 1 : in.query.dim(-3);
+  const int64_t heads = in.query.dim(-3);
   in.key = RepeatHeads(b, a.tensor(query + 1), heads);
   in.value = RepeatHeads(b, a.tensor(query + 2), heads);
   in.bias = a.tensor_or_absent(bias);
@@ -98,8 +99,11 @@ Value ExpMinus(Builder& b, Value x, Value row) {
   return b.Exp(b.Subtract(x, b.BroadcastTo(Unsqueeze(b, row, row.rank()), x.dims())));
 }
 
-// (query, key, value, attn_bias?, is_causal, scale?) -> (output, logsumexp). A row without a visible key gives zeros
-// and has +inf as its logsumexp, so that its probabilities come out as zeros again in the backward.
+// [b, h, s, d] as [b, s, h, d].
+Value Lay(Builder& b, Value x, bool positions_first) { return positions_first ? b.Transpose(x, {0, 2, 1, 3}) : x; }
+
+// (query, key, value, bias?, causal, scale?, positions_first) -> (output, logsumexp). A row without a visible key gives
+// zeros and has +inf as its logsumexp, so that its probabilities come out as zeros again in the backward.
 Values EmitAttention(Builder& b, const Args& a) {
   Inputs in = Read(b, a, 0, 3, 4, 5);
   Value scores = Scores(b, in);
@@ -112,33 +116,34 @@ Values EmitAttention(Builder& b, const Args& a) {
   Value p = b.Divide(e, b.BroadcastTo(Unsqueeze(b, divisor, divisor.rank()), e.dims()));
   Value out = BatchDot(b, b.Convert(p, in.value.dtype()), -1, in.value, -2);
   Value logsumexp = b.Select(empty, b.MaxOf(top.dtype(), top.dims()), b.Add(top, b.Log(divisor)));
-  return {b.Convert(out, in.query.dtype()), logsumexp};
+  return {Lay(b, b.Convert(out, in.query.dtype()), a.flag(6)), logsumexp};
 }
 
-// (grad_out, query, key, value, attn_bias?, grad_input_mask, out, logsumexp, is_causal, scale?)
-//   -> gradients of query, key, value, attn_bias
+// (grad, query, key, value, bias?, out, logsumexp, causal, scale?, mask, positions_first)
+//   -> gradients of query, key, value, bias
 Values EmitAttentionBackward(Builder& b, const Args& a) {
-  Inputs in = Read(b, a, 1, 4, 8, 9);
-  const Dims& mask = a.ints(5);
+  Inputs in = Read(b, a, 1, 4, 7, 8);
+  const Dims& mask = a.ints(9);
+  const Dims& positions_first = a.ints(10);
   const DType dtype = in.query.dtype();
   Value grad = b.Convert(a.tensor(0), dtype);
-  Value p = ExpMinus(b, Scores(b, in), a.tensor(7));
+  Value p = ExpMinus(b, Scores(b, in), a.tensor(6));
   Values out(4);
   if (mask[2]) {
     Value gv = BatchDot(b, b.Convert(p, dtype), -2, grad, -2);
-    out[2] = b.Convert(SumRepeated(b, gv, a.tensor(3).rank() < 3 ? 1 : a.tensor(3).dim(-3)), dtype);
+    out[2] = Lay(b, b.Convert(SumRepeated(b, gv, a.tensor(3).dim(-3)), dtype), positions_first[2]);
   }
   if (!mask[0] && !mask[1] && !mask[3]) return out;
   Value wide = ToCompute(b, grad);
-  Value delta = Sum(b, b.Multiply(wide, Cast(b, a.tensor(6), wide.dtype())), {grad.rank() - 1});
+  Value delta = Sum(b, b.Multiply(wide, Cast(b, a.tensor(5), wide.dtype())), {grad.rank() - 1});
   Value gp = BatchDot(b, grad, -1, in.value, -1);
   Value gs = b.Multiply(p, b.Subtract(gp, b.BroadcastTo(Unsqueeze(b, delta, delta.rank()), gp.dims())));
   if (mask[3] && in.bias) out[3] = Cast(b, SumTo(b, gs, in.bias.dims()), in.bias.dtype());
   Value scaled = b.Convert(b.Multiply(gs, FullLike(b, in.scale, gs)), dtype);
-  if (mask[0]) out[0] = b.Convert(BatchDot(b, scaled, -1, in.key, -2), dtype);
+  if (mask[0]) out[0] = Lay(b, b.Convert(BatchDot(b, scaled, -1, in.key, -2), dtype), positions_first[0]);
   if (mask[1]) {
     Value gk = BatchDot(b, scaled, -2, in.query, -2);
-    out[1] = b.Convert(SumRepeated(b, gk, a.tensor(2).rank() < 3 ? 1 : a.tensor(2).dim(-3)), dtype);
+    out[1] = Lay(b, b.Convert(SumRepeated(b, gk, a.tensor(2).dim(-3)), dtype), positions_first[1]);
   }
   return out;
 }

@@ -99,8 +99,13 @@ Values Frexp(Builder& b, const Args& a) {
 }
 
 constexpr OpRow kRows[] = {
-    {"isin.Tensor_Tensor", IsIn}, {"isin.Tensor_Scalar", IsIn}, {"isin.Scalar_Tensor", IsIn}, {"histc", Histc},
-    {"max_unpool2d", Unpool, kLayoutOfFirst},    {"max_unpool3d", Unpool},     {"frexp.Tensor", Frexp},
+    {"isin.Tensor_Tensor", IsIn},
+    {"isin.Tensor_Scalar", IsIn},
+    {"isin.Scalar_Tensor", IsIn},
+    {"histc", Histc},
+    {"max_unpool2d", Unpool, kLayoutOfFirst},
+    {"max_unpool3d", Unpool},
+    {"frexp.Tensor", Frexp},
 };
 
 }  // namespace

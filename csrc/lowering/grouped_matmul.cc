@@ -11,8 +11,9 @@ namespace {
 
 constexpr int64_t kLargestTile = 128;
 
-// How `rows` rows in groups that end at `ends` [groups] lie in tiles of equal height, each of one group. Sizes depend on
-// `rows` and `groups` alone, so that one program serves all ways to divide them: at most one tile a group is not full.
+// How `rows` rows in groups that end at `ends` [groups] lie in tiles of equal height, each of one group. Sizes depend
+// on `rows` and `groups` alone, so that one program serves all ways to divide them: at most one tile a group is not
+// full.
 class Tiling {
  public:
   Tiling(Builder& b, Value offsets, int64_t rows) : b_(b), rows_(rows), groups_(offsets.dim(0)) {
@@ -27,7 +28,8 @@ class Tiling {
     Value tile = b.Iota(DType::kInt64, {count_}, 0);
     group_ = SearchSorted(b, tile_ends, tile, true);
     Value safe = AtMost(group_, groups_ - 1);
-    Value first = b.Add(Take(begins, safe), b.Multiply(b.Subtract(tile, Take(tile_begins, safe)), Number(height_, {count_})));
+    Value first =
+        b.Add(Take(begins, safe), b.Multiply(b.Subtract(tile, Take(tile_begins, safe)), Number(height_, {count_})));
     const Dims places = {count_, height_};
     Value row = b.Add(b.BroadcastInDim(first, places, {0}), b.Iota(DType::kInt64, places, 1));
     Value end = b.Select(b.Compare(group_, safe, Direction::kEq), Take(ends, safe), Number(0, {count_}));
@@ -84,8 +86,8 @@ Value RowsTimesRows(Builder& b, Value x, Value y, Value offsets, DType compute) 
   const Dims out = {offsets.dim(0), x.dim(1), y.dim(1)};
   if (x.numel() == 0 || y.numel() == 0) return b.Zero(compute, out);
   const Tiling tiling(b, offsets, x.dim(0));
-  Value products = b.DotGeneral(tiling.Cleared(tiling.Spread(x)), tiling.Cleared(tiling.Spread(y)), {{0}, {0}, {1}, {1}},
-                                compute);
+  Value products =
+      b.DotGeneral(tiling.Cleared(tiling.Spread(x)), tiling.Cleared(tiling.Spread(y)), {{0}, {0}, {1}, {1}}, compute);
   return PutDim(b, b.Zero(compute, out), tiling.group(), products, 0, CombineAdd);  // no group: past the end, dropped
 }
 
@@ -108,8 +110,8 @@ Values EmitGroupedMm(Builder& b, const Args& a) {
   const int64_t groups = x.rank() == 3 ? x.dim(0) : y.rank() == 3 ? y.dim(0) : offsets.numel();
   Check(!offsets || (offsets.rank() == 1 && offsets.dim(0) == groups), "_grouped_mm: expected ", groups,
         " offsets, got sizes ", offsets ? ToString(offsets.dims()) : "");
-  Check(x.rank() == 2 || y.rank() == 2 || x.dim(0) == y.dim(0), "_grouped_mm: expected one number of groups, got sizes ",
-        ToString(x.dims()), " and ", ToString(y.dims()));
+  Check(x.rank() == 2 || y.rank() == 2 || x.dim(0) == y.dim(0),
+        "_grouped_mm: expected one number of groups, got sizes ", ToString(x.dims()), " and ", ToString(y.dims()));
   const DType out = a.dtype_or(4, x.dtype()), compute = ComputeType(x.dtype());
   Value product;
   if (x.rank() == 3 && y.rank() == 3) {

@@ -148,7 +148,8 @@ Values EmbeddingRenorm(Builder& b, const Args& a) {
   } else if (p == 2) {
     norm = b.Sqrt(Sum(b, b.Multiply(x, x), {1}));
   } else {
-    norm = p == 1 ? Sum(b, size, {1}) : b.Power(Sum(b, b.Power(size, Full(b, size, p)), {1}), b.Constant(x.dtype(), 1 / p, {rows}));
+    norm = p == 1 ? Sum(b, size, {1})
+                  : b.Power(Sum(b, b.Power(size, Full(b, size, p)), {1}), b.Constant(x.dtype(), 1 / p, {rows}));
   }
   Value most = b.BroadcastTo(b.Constant(x.dtype(), a.constant(2).value()), {rows});
   Value scale = b.Divide(most, AddC(b, norm, 1e-7));

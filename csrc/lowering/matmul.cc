@@ -120,8 +120,8 @@ Values EmitScaledMm(Builder& b, const Args& a) {
     Value s = ToCompute(b, a.tensor(i));
     return b.BroadcastTo(s.numel() == 1 ? b.Reshape(s, {}) : b.Reshape(s, per_line), dims);
   };
-  Value product = b.DotGeneral(b.Convert(lhs, DType::kFloat32), b.Convert(rhs, DType::kFloat32), kMatrixMatrix,
-                               DType::kFloat32);
+  Value product =
+      b.DotGeneral(b.Convert(lhs, DType::kFloat32), b.Convert(rhs, DType::kFloat32), kMatrixMatrix, DType::kFloat32);
   product = b.Multiply(product, b.Multiply(scale(2, {dims[0], 1}), scale(3, {1, dims[1]})));
   if (a.has(4)) product = b.Add(product, b.BroadcastTo(ToCompute(b, a.tensor(4)), dims));
   const DType dtype = a.dtype_or(6, lhs.dtype());

@@ -47,52 +47,62 @@ Values Run(Builder& b, const Node& node, const Values& values) {
   }
 }
 
-}  // namespace
-
-namespace {
-
-// Every value of `graph`, inputs first.
-Values EmitAll(Builder& b, const Graph& graph, const Values& inputs) {
-  Values values = inputs;
+// Emits the nodes of `graph` from `node` on; `values` are those before it.
+void EmitFrom(Builder& b, const Graph& graph, size_t node, Values& values) {
   values.reserve(static_cast<size_t>(graph.num_values()));
-  for (const Node& node : graph.nodes) {
-    Check(static_cast<size_t>(node.first_result) == values.size(), node.call.row->name,
-          ": expected results to start at ", values.size(), ", got ", node.first_result);
-    const Values results = Run(b, node, values);
+  for (; node < graph.nodes.size(); ++node) {
+    const Node& next = graph.nodes[node];
+    Check(static_cast<size_t>(next.first_result) == values.size(), next.call.row->name,
+          ": expected results to start at ", values.size(), ", got ", next.first_result);
+    const Values results = Run(b, next, values);
     values.insert(values.end(), results.begin(), results.end());
   }
-  return values;
 }
 
 }  // namespace
 
 Values Inline(Builder& b, const Graph& graph, const Values& inputs) {
   Check(inputs.size() == graph.inputs.size(), "graph: expected ", graph.inputs.size(), " inputs, got ", inputs.size());
-  const Values values = EmitAll(b, graph, inputs);
+  Values values = inputs;
+  EmitFrom(b, graph, 0, values);
   Values outputs;
   for (int32_t id : graph.outputs) outputs.push_back(values.at(static_cast<size_t>(id)));
   return outputs;
 }
 
-Program Lower(const Graph& graph, const LowerOptions& options) {
-  Builder b(options.target, options.precision, options.host_kernels);
+Lowering::Lowering(const Graph& graph, const LowerOptions& options)
+    : builder_(options.target, options.precision, options.host_kernels) {
+  for (const TensorType& input : graph.inputs) values_.push_back(builder_.Parameter(input));
+  Extend(graph);
+}
+
+void Lowering::Extend(const Graph& graph) {
+  EmitFrom(builder_, graph, emitted_, values_);
+  emitted_ = graph.nodes.size();
+}
+
+TensorType Lowering::type(int32_t value) const {
+  Check(value >= 0 && static_cast<size_t>(value) < values_.size(), "graph: expected outputs among its ", values_.size(),
+        " values, got ", value);
+  return values_[value] ? values_[value].type() : TensorType{};
+}
+
+Program Lowering::Finish(const Graph& graph) {
+  Extend(graph);
   Program program;
   program.inputs = graph.inputs;
-  Values inputs;
-  for (const TensorType& input : graph.inputs) inputs.push_back(b.Parameter(input));
-  const Values values = EmitAll(b, graph, inputs);
   Values outputs;
   for (int32_t id : graph.outputs) {
-    Check(id >= 0 && static_cast<size_t>(id) < values.size(), "graph: expected outputs among its ", values.size(),
-          " values, got ", id);
     // An absent result (a gradient that was not asked for) keeps its place among the types and is no output of the
     // program.
-    program.outputs.push_back(values[id] ? values[id].type() : TensorType{});
-    if (values[id]) outputs.push_back(values[id]);
+    program.outputs.push_back(type(id));
+    if (values_[id]) outputs.push_back(values_[id]);
   }
-  for (const auto& [input, output] : graph.aliases) b.Alias(input, output);
-  program.text = b.Finish(outputs);
+  for (const auto& [input, output] : graph.aliases) builder_.Alias(input, output);
+  program.text = builder_.Finish(outputs);
   return program;
 }
+
+Program Lower(const Graph& graph, const LowerOptions& options) { return Lowering(graph, options).Finish(graph); }
 
 }  // namespace torch_tpu

@@ -46,7 +46,25 @@ struct LowerOptions {
 // Adds the nodes of `graph` to the builder's current region, with `inputs` for its inputs, and gives its outputs.
 Values Inline(Builder& b, const Graph& graph, const Values& inputs);
 
-// Runs every node's emit. Throws Error whose text starts with the op's name.
+// A graph on its way to a program: what is appended to it in the meantime is emitted when it is asked for, and nothing
+// twice. Emitting throws Error whose text starts with the op's name.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const LowerOptions& options);
+  // Emits the nodes that are new since the last call. The same graph, with its inputs.
+  void Extend(const Graph& graph);
+  // kInvalid: absent.
+  TensorType type(int32_t value) const;
+  // With the graph's outputs and aliases. Once, at the end.
+  Program Finish(const Graph& graph);
+
+ private:
+  Builder builder_;
+  Values values_;
+  size_t emitted_ = 0;  // nodes
+};
+
+// All of the above in one go.
 Program Lower(const Graph& graph, const LowerOptions& options);
 
 }  // namespace torch_tpu

@@ -5,8 +5,8 @@
 
 namespace torch_tpu {
 
-Buffer::Buffer(Client* client, Device* device, PJRT_Buffer* raw, TensorType type)
-    : client_(client), device_(device), raw_(raw), type_(std::move(type)) {}
+Buffer::Buffer(Client* client, Device* device, PJRT_Buffer* raw, TensorType type, const char* work)
+    : client_(client), device_(device), raw_(raw), work_(work), type_(std::move(type)) {}
 
 Buffer::~Buffer() {
   auto args = PJRT_ARGS(PJRT_Buffer_Destroy);
@@ -18,7 +18,7 @@ Event Buffer::Ready() const {
   auto args = PJRT_ARGS(PJRT_Buffer_ReadyEvent);
   args.buffer = raw_;
   Call(client_->plugin(), &PJRT_Api::PJRT_Buffer_ReadyEvent, args, "waiting for a buffer");
-  return Event(&client_->plugin(), args.event);
+  return Event(&client_->plugin(), args.event, work_);
 }
 
 void Buffer::Await() const { Ready().Await(); }

@@ -13,11 +13,13 @@ Event::~Event() {
   CallQuietly(*plugin_, &PJRT_Api::PJRT_Event_Destroy, args);
 }
 
-Event::Event(Event&& other) noexcept : plugin_(other.plugin_), raw_(std::exchange(other.raw_, nullptr)) {}
+Event::Event(Event&& other) noexcept
+    : plugin_(other.plugin_), raw_(std::exchange(other.raw_, nullptr)), work_(other.work_) {}
 
 Event& Event::operator=(Event&& other) noexcept {
   std::swap(plugin_, other.plugin_);
   std::swap(raw_, other.raw_);
+  std::swap(work_, other.work_);
   return *this;
 }
 
@@ -33,7 +35,7 @@ void Event::Await() const {
   if (raw_ == nullptr) return;
   auto args = PJRT_ARGS(PJRT_Event_Await);
   args.event = raw_;
-  Call(*plugin_, &PJRT_Api::PJRT_Event_Await, args, "asynchronous work failed");
+  Call(*plugin_, &PJRT_Api::PJRT_Event_Await, args, work_ != nullptr ? work_ : "asynchronous work failed");
 }
 
 }  // namespace torch_tpu

@@ -10,7 +10,8 @@ class Plugin;
 class Event {
  public:
   Event() = default;  // always ready
-  Event(const Plugin* plugin, PJRT_Event* raw) : plugin_(plugin), raw_(raw) {}
+  // `work`: what the event waits for, as errors name it; a text that stays for good, or nullptr.
+  Event(const Plugin* plugin, PJRT_Event* raw, const char* work = nullptr) : plugin_(plugin), raw_(raw), work_(work) {}
   ~Event();
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
@@ -23,6 +24,7 @@ class Event {
  private:
   const Plugin* plugin_ = nullptr;
   PJRT_Event* raw_ = nullptr;
+  const char* work_ = nullptr;
 };
 
 }  // namespace torch_tpu

@@ -1,4 +1,6 @@
 #include <array>
+#include <mutex>
+#include <unordered_set>
 
 #include "plugin/call.h"
 #include "runtime/compiled.h"
@@ -34,6 +36,14 @@ Executable::Executable(Client* client, PJRT_LoadedExecutable* raw, std::vector<T
   }
 }
 
+void Executable::SetName(const std::string& name) {
+  // Buffers outlive their executables, and texts cost little: kept for good.
+  static auto* const mutex = new std::mutex;
+  static auto* const names = new std::unordered_set<std::string>;
+  std::lock_guard lock(*mutex);
+  if (name_.load(std::memory_order_relaxed) == nullptr) name_ = names->insert(name).first->c_str();
+}
+
 Executable::~Executable() { Destroy(client_->plugin(), raw_); }
 
 void Executable::Execute(Device* device, const PJRT_Buffer* const* arguments, size_t num_arguments, const int64_t* keep,
@@ -42,6 +52,7 @@ void Executable::Execute(Device* device, const PJRT_Buffer* const* arguments, si
     Fail(Code::kInvalidArgument, "execute: expected the device the program was compiled for, got device ",
          device->index());
   }
+  const char* const name = name_.load(std::memory_order_relaxed);
   auto options = PJRT_STRUCT(PJRT_ExecuteOptions);
   options.non_donatable_input_indices = keep;
   options.num_non_donatable_input_indices = num_keep;
@@ -68,9 +79,9 @@ void Executable::Execute(Device* device, const PJRT_Buffer* const* arguments, si
   args.num_args = num_arguments;
   args.output_lists = &outputs;
   if (only_device_ == nullptr) args.execute_device = device->raw();
-  Call(client_->plugin(), &PJRT_Api::PJRT_LoadedExecutable_Execute, args, "execute");
+  Call(client_->plugin(), &PJRT_Api::PJRT_LoadedExecutable_Execute, args, name != nullptr ? name : "execute");
   for (size_t i = 0; i < num_outputs; ++i) {
-    results->push_back(std::make_shared<Buffer>(client_, device, outputs[i], outputs_[i]));
+    results->push_back(std::make_shared<Buffer>(client_, device, outputs[i], outputs_[i], name));
   }
 }
 

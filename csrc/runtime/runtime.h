@@ -4,6 +4,7 @@
 // Thread-safe as PJRT is: a client, a device, an executable may be used from many threads; a Buffer is immutable.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,7 +33,8 @@ class Device;
 // An immutable value in a device's memory. Destroying it while a program still reads it is safe.
 class Buffer {
  public:
-  Buffer(Client* client, Device* device, PJRT_Buffer* raw, TensorType type);
+  // `work`: what makes it, as errors name it; a text that stays for good, or nullptr.
+  Buffer(Client* client, Device* device, PJRT_Buffer* raw, TensorType type, const char* work = nullptr);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -48,6 +50,7 @@ class Buffer {
   // Host address of the value on a CPU plugin, after Await; nullptr elsewhere. Valid while the Buffer lives.
   const void* HostPointer() const;
   std::shared_ptr<Buffer> CopyTo(Device* device) const;
+  const char* work() const { return work_; }  // may be nullptr
   // The plugin has taken its memory for a donation; only destruction is allowed from here.
   bool IsDeleted() const;
 
@@ -55,6 +58,7 @@ class Buffer {
   Client* client_;
   Device* device_;
   PJRT_Buffer* raw_;
+  const char* work_;
   TensorType type_;
 };
 using BufferPtr = std::shared_ptr<Buffer>;
@@ -94,6 +98,8 @@ class Executable {
                size_t num_keep, std::vector<BufferPtr>* results) const;
   size_t num_outputs() const { return outputs_.size(); }
   const std::vector<TensorType>& outputs() const { return outputs_; }
+  // What errors call the program, from now on: the op that it is, or the ops that it joins. The first name stays.
+  void SetName(const std::string& name);
   std::string Serialize() const;  // the plugin's own format, good for the same plugin and host
   PJRT_LoadedExecutable* raw() const { return raw_; }
 
@@ -101,6 +107,7 @@ class Executable {
   Client* client_;
   PJRT_LoadedExecutable* raw_;
   PJRT_Device* only_device_ = nullptr;  // of a single-device program
+  std::atomic<const char*> name_{nullptr};
   std::vector<TensorType> outputs_;
 };
 

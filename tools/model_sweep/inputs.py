@@ -79,6 +79,7 @@ class Maker:
         return [
             self.normal(BATCH, c, h, w),
             self.normal(1, frames, c, h, w),
+            self.normal(1, 2, c, h, w),
             self.normal(count, c * temporal * patch * patch),
             self.normal(BATCH, count, c * patch * patch),
             self.normal(count, c, temporal, patch, patch),
@@ -105,8 +106,18 @@ class Maker:
         ]
 
     def spectrogram(self) -> Alternatives:
-        mel = setting(self.config, "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "n_mels",
-                      "input_dim", "mel_bins", "feature_size", "input_size", default=80)  # fmt: skip
+        mel = setting(
+            self.config,
+            "num_mel_bins",
+            "feature_projection_input_dim",
+            "input_feat_per_channel",
+            "n_mels",
+            "input_dim",
+            "mel_bins",
+            "feature_size",
+            "input_size",
+            default=80,
+        )
         mel = mel if isinstance(mel, int) else 80
         positions = setting(self.config, "max_source_positions", default=64)
         positions = positions if isinstance(positions, int) else 64
@@ -122,6 +133,8 @@ class Maker:
         h, w = self.image
         table: dict[str, Callable[[], Alternatives]] = {
             "input_ids": self.input_ids,
+            "qformer_input_ids": lambda: [self.integers(3, v, BATCH, LENGTH)],
+            "context": lambda: [self.normal(BATCH, LENGTH, hidden)],
             "decoder_input_ids": lambda: [self.integers(3, v, BATCH, LENGTH)],
             "pixel_values": self.pixel_values,
             "pixel_values_videos": lambda: [self.normal(1, 4, self.channels, h, w), *self.pixel_values()],
@@ -143,7 +156,11 @@ class Maker:
             "bbox": lambda: [self._boxes()],
             "image_bbox": lambda: [self._boxes()],
             "task_inputs": lambda: [self.integers(3, v, BATCH, LENGTH)],
-            "hidden_states": lambda: [*self.pixel_values()[2:3], self.normal(BATCH, LENGTH, hidden), *self.pixel_values()],
+            "hidden_states": lambda: [
+                *self.pixel_values()[2:3],
+                self.normal(BATCH, LENGTH, hidden),
+                *self.pixel_values(),
+            ],
             "inputs_embeds": lambda: [self.normal(BATCH, LENGTH, hidden)],
             "query_embeds": lambda: [self.normal(BATCH, 8, hidden)],
             "encoder_hidden_states": lambda: [self.normal(BATCH, LENGTH, hidden)],
@@ -158,8 +175,12 @@ class Maker:
             "visual_pos": lambda: [self.normal(BATCH, 4, 4)],
             "pixel_position_ids": lambda: [self._positions()],
             "image_position_ids": lambda: [self._positions()],
-            "codes": lambda: [self.integers(0, v, BATCH, setting(self.config, "n_codebooks", "num_quantizers", default=4), LENGTH)],
-            "audio_codes": lambda: [self.integers(0, v, BATCH, setting(self.config, "num_quantizers", default=4), LENGTH)],
+            "codes": lambda: [
+                self.integers(0, v, BATCH, setting(self.config, "n_codebooks", "num_quantizers", default=4), LENGTH)
+            ],
+            "audio_codes": lambda: [
+                self.integers(0, v, BATCH, setting(self.config, "num_quantizers", default=4), LENGTH)
+            ],
             "noise_sequence": lambda: [self.normal(1, 16, setting(self.config, "model_in_channels", default=64))],
             "input_points": lambda: [torch.full((BATCH, 1, 1, 2), 20.0)],
             "labels": lambda: [self.integers(3, v, BATCH, LENGTH)],
@@ -185,7 +206,7 @@ class Maker:
         lags = setting(self.config, "lags_sequence", default=[0])
         many = setting(self.config, "num_input_channels", "input_size", default=1)
         past = context + max(lags)
-        features = max(1, setting(self.config, "num_time_features", default=0))
+        features = setting(self.config, "num_time_features", default=0)
         one = many == 1
         table: dict[str, Callable[[], Alternatives]] = {
             "past_values": lambda: [
@@ -234,6 +255,8 @@ _TOGETHER = (
     ("input_features", "decoder_input_ids"),
     ("pixel_values", "decoder_input_ids"),
     ("pixel_values", "task_inputs"),
+    ("query_embeds", "encoder_hidden_states"),
+    ("states", "actions", "rewards", "returns_to_go", "timesteps"),
     ("inputs",),
     ("input_ids",),
     ("pixel_values",),
@@ -274,7 +297,7 @@ def candidates(model: nn.Module, config: Any, image: int, most: int = 30) -> Ite
         options = [maker.make(name) for name in chosen]
         if not all(options):
             continue
-        limit = max(1, min(9, most - count))
+        limit = max(1, min(10, most - count))
         ranked = sorted(itertools.product(*(range(len(o)) for o in options)), key=sum)
         for picks in itertools.islice(ranked, min(limit, math.prod(len(o) for o in options))):
             count += 1

@@ -20,6 +20,7 @@ from .check import Options
 from .record import KINDS, Record, from_json
 
 ROOT = Path(__file__).resolve().parents[2]
+IMPORTS = 300.0  # seconds more for the first line of a process
 Job = tuple[str, tuple[str, ...]]  # family, kinds
 
 
@@ -35,8 +36,12 @@ class _Worker:
         self._errors = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tools.model_sweep.worker", json.dumps(dataclasses.asdict(options))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=environment, cwd=tempfile.gettempdir(),
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=environment,
+            cwd=tempfile.gettempdir(),
+        )
         self._pending = b""
         self.jobs = 0
 
@@ -62,8 +67,8 @@ class _Worker:
         return line.decode()
 
     def run(self, job: Job, limit: float, report: Callable[[Record], None]) -> tuple[str, ...]:
-        """Reports the records as they come. Returns the kinds that are still to be run: a kind that ended the process is not
-        among them, it has been reported as an abort or a hang."""
+        """Reports the records as they come. Returns the kinds that are still to be run: a kind that ended the process
+        is not among them, it has been reported as an abort or a hang."""
         family, kinds = job
         self.jobs += 1
         left = list(kinds)
@@ -73,7 +78,7 @@ class _Worker:
             assert self._process.stdin is not None
             self._process.stdin.write((json.dumps({"family": family, "kinds": kinds}) + "\n").encode())
             self._process.stdin.flush()
-            patience = limit + 300  # the imports come before the first line
+            patience = limit + IMPORTS
             while line := self._line(patience):
                 message = json.loads(line)
                 patience = limit
@@ -92,7 +97,10 @@ class _Worker:
         else:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
-            status, text = "abort", self._too_large or f"the process ended with {self._process.returncode}: {self._tail()}"
+            status, text = (
+                "abort",
+                self._too_large or f"the process ended with {self._process.returncode}: {self._tail()}",
+            )
         self.stop()
         lost = left if at == "build" else [at]  # without a model there is no other kind either
         for kind in lost:

@@ -6,18 +6,20 @@ import dataclasses
 import json
 from pathlib import Path
 
-# build: a small model is built and runs on the CPU (forward, gradients, for causal models generation); forward, backward,
-# ties, generate: the same on the device, compared.
+# build: a small model is built and runs on the CPU (forward, gradients, for causal models generation); forward,
+# backward, ties, generate: the same on the device, compared.
 KINDS = ("build", "forward", "backward", "ties", "generate")
-# pass: as on CPU; host: the same, but some op ran on the host; fail: another result or an exception; skip: nothing to compare
-# (no ties, not a causal model, the CPU cannot); abort: the process ended; hang: it took longer than the limit.
+# pass: as on CPU; host: the same, but some op ran on the host; fail: another result or an exception; skip: nothing to
+# compare (no ties, not a causal model, the CPU cannot); abort: the process ended; hang: it took longer than the limit.
 STATUSES = ("pass", "host", "fail", "skip", "abort", "hang")
+# What can be planted beside a wrong result: the process ends, does not answer, takes too much memory.
+FAULTS = ("abort", "hang", "memory")
 
 
 @dataclasses.dataclass
 class Record:
-    """One result. `error`: the largest difference as a part of the scale of what was compared; `conditioned`: how many tensors
-    were judged by their distance to float64, because CPU's own float32 is off by more than the tolerance."""
+    """One result. `error`: the largest difference as a part of the scale of what was compared; `conditioned`: how many
+    tensors were judged by their distance to float64, because CPU's own float32 is off by more than the tolerance."""
 
     family: str
     kind: str

@@ -32,7 +32,16 @@ def print_summary(console: Console, records: Collection[Record], failures: int =
         count, good, native, ended = figures(records, kind)
         if count:
             settled = sum(bool(r.conditioned) for r in records if r.kind == kind)
-            table.add_row(kind, str(count), str(good), percent(good, count), str(native), percent(native, count), str(ended), str(settled))
+            table.add_row(
+                kind,
+                str(count),
+                str(good),
+                percent(good, count),
+                str(native),
+                percent(native, count),
+                str(ended),
+                str(settled),
+            )
     console.print(table)
     host: Counter[str] = Counter()
     for record in records:
@@ -43,7 +52,9 @@ def print_summary(console: Console, records: Collection[Record], failures: int =
             console.print(f"  {times:4d} {op}", highlight=False, markup=False)
     bad = [r for r in records if r.status in BAD]
     if bad:
-        console.print(f"{len(bad)} records that failed:" if len(bad) <= failures else f"the first {failures} of {len(bad)}:")
+        console.print(
+            f"{len(bad)} records that failed:" if len(bad) <= failures else f"the first {failures} of {len(bad)}:"
+        )
         for record in bad[:failures]:
             text = f"  {record.status} {record.family} {record.kind}: {record.message}"
             console.print(text, highlight=False, markup=False, soft_wrap=True)

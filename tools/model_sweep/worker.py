@@ -1,4 +1,5 @@
-"""The process that runs families: reads jobs on standard input, writes records on standard output, one JSON line each."""
+"""The process that runs families: reads jobs on standard input, writes records on standard output, one JSON line
+each."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import sys
 
 
 def main() -> int:
-    """Before each kind a line {"begin": kind} is written, so that whoever reads knows what a dead worker was at; after a job
-    a line {"end": family}."""
+    """Before each kind a line {"begin": kind} is written, so that whoever reads knows what a dead worker was at; after
+    a job a line {"end": family}."""
     parser = argparse.ArgumentParser()
     parser.add_argument("options", help="check.Options as JSON")
     arguments = parser.parse_args()

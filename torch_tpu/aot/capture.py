@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
-
 from torch_tpu import _C
 
 
@@ -85,11 +84,11 @@ class _Abstract:
     def place(self, step: _C.Step, tensor: torch.Tensor) -> None:
         """`tensor` becomes an argument of the step, its object stays the same."""
         argument = step.argument(tensor)
-        other: torch.Tensor = argument
+        other: torch.Tensor = argument.detach()  # an object that nothing else holds, on the same storage
         if isinstance(tensor, torch.nn.Parameter):
             other = torch.nn.Parameter(argument, requires_grad=tensor.requires_grad)
         elif tensor.requires_grad:
-            other = argument.requires_grad_()
+            other = other.requires_grad_()
         torch.utils.swap_tensors(tensor, other)
         self.replaced.append((tensor, other))
 

@@ -29,7 +29,8 @@ def register() -> None:
     """Makes "tpu" a name that `torch.compile` knows. Idempotent."""
     from torch._dynamo.backends import registry
 
-    if "tpu" not in registry._COMPILER_FNS:
+    # Found by its entry point, it is registered by whoever asked for it, once this import is over.
+    if "tpu" not in registry._BACKENDS:
         registry.register_backend(backend, name="tpu")
 
 

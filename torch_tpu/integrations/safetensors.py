@@ -1,7 +1,7 @@
 """`safetensors` opens files on `tpu`.
 
-It parses device names itself, against a list of its own without `tpu`, but takes a number as an index of the accelerator:
-this gives it the number where a caller, such as PEFT, says "tpu". Nothing else changes.
+It parses device names itself, against a list of its own without `tpu`, but takes a number as an index of the
+accelerator: this gives it the number where a caller, such as PEFT, says "tpu". Nothing else changes.
 """
 
 from __future__ import annotations

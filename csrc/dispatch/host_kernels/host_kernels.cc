@@ -93,9 +93,7 @@ void RunHostKernel(const char* name, void (*kernel)(const HostCall&), const FfiC
 }
 
 void RegisterHostKernels() { DeviceContext::SetStartHook(&RegisterWith); }
-bool HostKernels() {
-  return g_registered.load(std::memory_order_relaxed) && Enabled().load(std::memory_order_relaxed);
-}
+bool HostKernels() { return g_registered.load(std::memory_order_relaxed) && Enabled().load(std::memory_order_relaxed); }
 void SetHostKernels(bool enabled) { Enabled() = enabled; }
 
 std::map<std::string, int64_t> HostKernelCounts() {

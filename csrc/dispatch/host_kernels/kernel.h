@@ -44,7 +44,9 @@ void RunHostKernel(const char* name, void (*kernel)(const HostCall&), const FfiC
 }  // namespace torch_tpu
 
 // A handler's row: the kernel's name in programs and its function.
-#define TORCH_TPU_HOST_KERNEL(name, kernel) \
-  ::torch_tpu::HostKernel {                 \
-    name, ::torch_tpu::HandlerOf<[](const ::torch_tpu::FfiCall& call) { ::torch_tpu::RunHostKernel(name, kernel, call); }> \
+#define TORCH_TPU_HOST_KERNEL(name, kernel)                             \
+  ::torch_tpu::HostKernel {                                             \
+    name, ::torch_tpu::HandlerOf<[](const ::torch_tpu::FfiCall& call) { \
+      ::torch_tpu::RunHostKernel(name, kernel, call);                   \
+    }>                                                                  \
   }
