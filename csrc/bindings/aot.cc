@@ -29,7 +29,7 @@ at::Tensor TensorIn(py::handle object, const char* what) {
 // A step as one program. Arguments are abstract tensors; whatever the step does to them is part of the program.
 class Step {
  public:
-  Step() : capture_(std::make_unique<Capture>(0)) {}
+  Step() : capture_(std::make_unique<Capture>(0)) { capture_->tape().KeepLocations(); }
 
   // An abstract tensor that lies as `like` does (on any device, meta and fake too); reads no value of it.
   py::object Argument(py::handle like) {

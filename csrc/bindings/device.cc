@@ -2,8 +2,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/engine.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -74,6 +80,28 @@ py::object DefaultGeneratorObject(int index) {
   return py::reinterpret_steal<py::object>(THPGenerator_Wrap(DefaultGenerator(AsIndex(index))));
 }
 
+// Whether a thread of autograd's is alive: they are detached, and have only their names to be known by.
+bool AutogradIsAlive() {
+  std::error_code gone;  // threads end while this reads
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name.starts_with("pt_autograd_")) return true;
+  }
+  return false;
+}
+
+// A backward returns a little before autograd's threads let go of its graph, which may hold Python objects, and a thread
+// that wants the GIL of an interpreter that has ended takes the process with it. So they are asked to end, and are waited
+// for. Tensors that live on until the interpreter ends then find a device with nothing left to do.
+void AtExit() {
+  if (!DeviceContext::IsInBadFork() && DeviceContext::IsInitialized()) {
+    torch::autograd::Engine::get_default_engine().stop();
+    for (int i = 0; i < 1000 && AutogradIsAlive(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  DeviceContext::Shutdown();
+}
+
 }  // namespace
 
 void BindDevice(py::module_& m) {
@@ -97,8 +125,8 @@ void BindDevice(py::module_& m) {
   m.def("device_memory", &DeviceMemory);
   m.def("default_generator", &DefaultGeneratorObject);
   m.def("env_table", &EnvTable);
-  // Tensors that live on until the interpreter ends find a device with nothing left to do.
-  py::module_::import("atexit").attr("register")(m.attr("shutdown"));
+  m.def("at_exit", &AtExit, NoGil());
+  py::module_::import("atexit").attr("register")(m.attr("at_exit"));
 }
 
 }  // namespace torch_tpu

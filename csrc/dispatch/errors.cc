@@ -13,9 +13,13 @@ std::atomic<std::string (*)()> g_call_site{nullptr};
 
 void SetCallSite(std::string (*site)()) { g_call_site = site; }
 
-void ThrowLocated(const Error& error) {
+std::string CallSite() {
   const auto site = g_call_site.load();
-  const std::string line = site == nullptr ? "" : site();
+  return site == nullptr ? "" : site();
+}
+
+void ThrowLocated(const Error& error) {
+  const std::string line = CallSite();
   throw line.empty() ? error : Error(error.code(), Cat(error.what(), "\n  at ", line));
 }
 

@@ -12,6 +12,8 @@ namespace torch_tpu {
 
 [[noreturn]] void ThrowAsTorch(const Error& error, std::string_view op);
 
+// What `site` gives now.
+std::string CallSite();
 [[noreturn]] void ThrowLocated(const Error& error);
 
 // `site` gives the user's line that this thread is at ("train.py:12, in step"), or nothing. Set once, by bindings.

@@ -1,6 +1,8 @@
 #include "dispatch/tape.h"
 
+#include <ATen/SequenceNumber.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "device/context.h"
 #include "device/queue.h"
 #include "device/torch_error.h"
+#include "dispatch/errors.h"
 #include "dispatch/lower_options.h"
 #include "dispatch/mode.h"
 #include "lowering/table.h"
@@ -124,9 +127,29 @@ Tape::Ref Tape::Placeholder(const TensorType& type) {
   return ~static_cast<int32_t>(inputs_.size() - 1);
 }
 
+// The line that this thread is at; in autograd's threads, which have none, that of the forward op whose gradient is
+// being computed: a node of autograd has the number that was next when its op began.
+int32_t Tape::Location() {
+  const std::string site = CallSite();
+  const size_t end = site.rfind(", in ");
+  const size_t colon = site.rfind(':', end);
+  if (end == std::string::npos || colon == std::string::npos || site.find_first_of("\"\\") != std::string::npos) {
+    const auto node = torch::autograd::get_current_node();
+    const auto found = !node ? location_of_.end() : location_of_.find(node->sequence_nr());
+    return found == location_of_.end() ? -1 : found->second;
+  }
+  const std::string location = Cat('"', site.substr(0, colon), "\":", site.substr(colon + 1, end - colon - 1), ":0");
+  if (locations_.empty() || locations_.back() != location) locations_.push_back(location);
+  const auto index = static_cast<int32_t>(locations_.size()) - 1;
+  if (c10::GradMode::is_enabled() && at::sequence_number::peek() > 0)
+    location_of_[at::sequence_number::peek() - 1] = index;
+  return index;
+}
+
 Tape::Values Tape::Add(const Entry& entry, c10::ArrayRef<Ref> refs, c10::ArrayRef<Ref> replaced) {
   const bool recomputed = torch::autograd::get_current_graph_task_id() != -1 && c10::GradMode::is_enabled();
-  steps_.push_back({&entry, static_cast<int32_t>(refs_.size()), static_cast<int32_t>(values_.size()), recomputed});
+  steps_.push_back({&entry, static_cast<int32_t>(refs_.size()), static_cast<int32_t>(values_.size()),
+                    keep_locations_ ? Location() : -1, recomputed});
   refs_.insert(refs_.end(), refs.begin(), refs.end());
   Values outputs;
   for (size_t i = 0; i < entry.outputs.size(); ++i) {
@@ -249,7 +272,8 @@ void Tape::Cut(size_t steps) {
   }
   for (Ref ref : rest_origins) origins_.push_back(moved(ref));
   for (const Step& step : rest)
-    steps_.push_back({step.entry, step.first_ref - first_ref, step.first_value - base, step.recomputed});
+    steps_.push_back(
+        {step.entry, step.first_ref - first_ref, step.first_value - base, step.location, step.recomputed});
   values_ = rest_values;
   for (size_t i = 0; i < values_.size(); ++i) {
     if (auto pending = values_[i].lock()) {
@@ -450,6 +474,7 @@ Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vecto
         if (operand.value >= 0) operand.value = local.at(operand.value);
       }
       const int32_t first = graph.Add(std::move(call), node.num_results);
+      if (step.location >= 0) graph.nodes.back().location = locations_[step.location];
       for (int32_t r = 0; r < node.num_results; ++r) local.push_back(first + r);
     }
     for (size_t i = 0; i < part.outputs.size(); ++i) {

@@ -49,6 +49,9 @@ class Tape {
   Ref Words(const TensorType& type, const uint64_t* words);
   Ref Placeholder(const TensorType& type);  // an input whose buffer comes later
   Ref Reference(const Pending& pending) const { return pending.id; }
+  // From here on the program says at which line of the user's each step was recorded, and each step of a backward at
+  // which its forward was.
+  void KeepLocations() { keep_locations_ = true; }
   // Appends a step; gives its outputs. `replaced[i]`: the value output i takes the place of, kNone when it replaces
   // none.
   static constexpr Ref kNone = INT32_MIN;
@@ -83,7 +86,8 @@ class Tape {
   struct Step {
     const Entry* entry;
     int32_t first_ref, first_value;
-    bool recomputed;  // recorded by a backward with gradients on: what checkpointing computes anew
+    int32_t location;  // in locations_; -1: not kept
+    bool recomputed;   // recorded by a backward with gradients on: what checkpointing computes anew
   };
   struct Output {
     int32_t id;
@@ -100,6 +104,7 @@ class Tape {
   const Loaded& Program(size_t steps, const std::vector<Output>& outputs,
                         const std::vector<std::pair<int32_t, int32_t>>& aliases, bool* compiled);
   std::string NameOf(size_t steps) const;
+  int32_t Location();
   size_t StepOf(Ref value) const;
   // Steps that say again what an earlier one said, and are to be computed again all the same.
   std::vector<bool> Repeated(size_t steps) const;
@@ -121,6 +126,9 @@ class Tape {
   std::vector<std::weak_ptr<Pending>> values_;
   std::vector<Ref> origins_;  // per value: what it replaced
   int64_t bytes_ = 0;         // of recorded values
+  bool keep_locations_ = false;
+  std::vector<std::string> locations_;
+  std::unordered_map<uint64_t, int32_t> location_of_;  // autograd's sequence number -> of the forward
   int precision_ = -1;
   std::unordered_map<std::string, Loaded> programs_;
   std::vector<FlushRecord> records_;

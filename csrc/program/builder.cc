@@ -20,6 +20,8 @@ Value Builder::Parameter(const TensorType& type) {
   return value;
 }
 
+void Builder::SetLocation(std::string location) { impl_->location = std::move(location); }
+
 void Builder::Alias(int64_t parameter, int64_t result) {
   const int64_t count = static_cast<int64_t>(impl_->parameters.size());
   Check(parameter >= 0 && parameter < count, "alias: expected a parameter below ", count, ", got ", parameter);
@@ -108,6 +110,7 @@ Values Builder::Impl::EmitMany(std::string_view op, const Values& operands, cons
   if (!regions.empty()) text += ")";
   text += Cat(" : ", ToString(TypesOf(operands)), " -> ");
   text += results.size() == 1 ? results[0].ToString() : ToString(results);
+  if (!location.empty()) text += Cat(" loc(", location, ")");
   text += "\n";
   return values;
 }

@@ -79,6 +79,8 @@ class Builder {
   Value Parameter(const TensorType& type);
   // Says that parameter `parameter` may be overwritten by result `result` (same type required).
   void Alias(int64_t parameter, int64_t result);
+  // Of the ops that follow, as MLIR spells it inside loc(...); empty: none.
+  void SetLocation(std::string location);
   // Ends the function and gives the module's text. Identical programs give identical text.
   std::string Finish(const Values& results);
 

@@ -71,6 +71,7 @@ struct Builder::Impl {
   std::vector<int64_t> scope_of;  // by value id
   std::vector<Value> parameters;
   std::map<int64_t, int64_t> aliases;  // parameter -> result
+  std::string location;                // of the ops that follow, as MLIR spells it
   int64_t next_scope = 0;
   bool finished = false;
 };

@@ -21,7 +21,7 @@ int32_t Graph::Add(OpCall call, int32_t num_results) {
     Check(operand.value >= -1 && operand.value < first, call.row->name, ": expected operands among the ", first,
           " values of the graph, got ", operand.value);
   }
-  nodes.push_back({std::move(call), first, num_results});
+  nodes.push_back({std::move(call), first, num_results, {}});
   return first;
 }
 
@@ -34,6 +34,7 @@ Values Run(Builder& b, const Node& node, const Values& values) {
     operands.push_back(operand.value < 0 ? Value() : values.at(operand.value));
   }
   const std::string_view name = node.call.row->name;
+  b.SetLocation(node.location.empty() ? std::string() : Cat("\"", name, "\"(", node.location, ")"));
   try {
     Values results = node.call.row->emit(b, Args(node.call, std::move(operands)));
     Check(static_cast<int32_t>(results.size()) == node.num_results, name, ": expected ", node.num_results,

@@ -16,6 +16,7 @@ struct Node {
   OpCall call;               // operands name values of the graph
   int32_t first_result = 0;  // results are values first_result .. first_result + num_results
   int32_t num_results = 1;
+  std::string location;  // the user's line, as MLIR spells it ("train.py":12:0); empty: not kept
 };
 
 // Values 0 .. inputs.size() are the inputs; then each node's results in order.

@@ -17,7 +17,7 @@ class Instruction:
     name: str = ""
     opcode: str = ""
     op_name: str = ""  # from metadata: the StableHLO location's name
-    source: str = ""  # file:line of metadata
+    source: str = ""  # "file:line" of the user
     cycles: int = 0
     trips: int = 1  # of a while loop, where the compiler knows them
     calls: list[int] = field(default_factory=list)
@@ -98,7 +98,26 @@ def _integers(value: int | memoryview) -> list[int]:
     return numbers
 
 
-def _instruction(data: memoryview) -> Instruction:
+def _frames(data: memoryview) -> list[str]:
+    """"file:line" of each stack frame of a StackFrameIndexProto; instructions name them by position, from 1."""
+    files: list[str] = []
+    locations: list[str] = []
+    frames: list[str] = []
+    for number, value in fields(data):
+        if number == 1:
+            files.append(_text(value))
+        elif number == 3 and isinstance(value, memoryview):
+            part = {inner: each for inner, each in fields(value) if isinstance(each, int)}
+            at = part.get(1, 0) - 1
+            locations.append(f"{files[at]}:{part.get(3, 0)}" if 0 <= at < len(files) else "")
+        elif number == 4 and isinstance(value, memoryview):
+            part = {inner: each for inner, each in fields(value) if isinstance(each, int)}
+            at = part.get(1, 0) - 1
+            frames.append(locations[at] if 0 <= at < len(locations) else "")
+    return frames
+
+
+def _instruction(data: memoryview, frames: list[str]) -> Instruction:
     result = Instruction()
     for number, value in fields(data):
         if number == 1:
@@ -106,16 +125,11 @@ def _instruction(data: memoryview) -> Instruction:
         elif number == 2:
             result.opcode = _text(value)
         elif number == 7 and isinstance(value, memoryview):
-            line = 0
             for inner, part in fields(value):
                 if inner == 2:
                     result.op_name = _text(part)
-                elif inner == 3:
-                    result.source = _text(part)
-                elif inner == 4 and isinstance(part, int):
-                    line = part
-            if result.source:
-                result.source += f":{line}"
+                elif inner == 15 and isinstance(part, int) and 0 < part <= len(frames):
+                    result.source = frames[part - 1]
         elif number == 38:
             result.calls += _integers(value)
         elif number == 43 and isinstance(value, memoryview) and bytes(value[:1]) == b"{":
@@ -143,6 +157,9 @@ def read(serialized: bytes) -> Module:
     for number, value in fields(memoryview(serialized)):
         if number != 1 or not isinstance(value, memoryview):
             continue
+        frames = [
+            frame for inner, part in fields(value) if inner == 17 and isinstance(part, memoryview) for frame in _frames(part)
+        ]
         for inner, part in fields(value):
             if inner == 1:
                 module.name = _text(part)
@@ -152,7 +169,7 @@ def read(serialized: bytes) -> Module:
                 identity, instructions = 0, []
                 for each, piece in fields(part):
                     if each == 2 and isinstance(piece, memoryview):
-                        instructions.append(_instruction(piece))
+                        instructions.append(_instruction(piece, frames))
                     elif each == 5 and isinstance(piece, int):
                         identity = piece
                 module.computations[identity] = instructions

@@ -49,8 +49,9 @@ class Fusion:
 
     name: str
     opcode: str
-    source: str
-    cycles: int
+    op: str  # of the lowering table; a fusion has its root's
+    source: str  # the user's line, of a backward op that of its forward
+    cycles: int  # all its runs in a call
 
 
 @dataclass
@@ -141,10 +142,10 @@ class TpuProgram:
         console.print(table)
         if self.costliest:
             fusions = Table(title="costliest instructions", title_justify="left")
-            for column in ("name", "opcode", "cycles", "from"):
+            for column in ("name", "opcode", "cycles", "op", "from"):
                 fusions.add_column(column)
             for fusion in self.costliest[:10]:
-                fusions.add_row(fusion.name, fusion.opcode, f"{fusion.cycles:,}", fusion.source)
+                fusions.add_row(fusion.name, fusion.opcode, f"{fusion.cycles:,}", fusion.op, fusion.source)
             console.print(fusions)
         for line in self.advice():
             console.print(f"- {line}", soft_wrap=True)
@@ -201,7 +202,7 @@ def compile(
     answer = compile_text(where, captured.stablehlo, devices, timeout, memory)
     module = hlo.read(answer["optimized"])
     costs = sorted(module.costs(), key=lambda pair: pair[0].cycles * pair[1], reverse=True)
-    costliest = [Fusion(each.name, each.opcode, each.source or each.op_name, each.cycles * times) for each, times in costs[:20]]
+    costliest = [Fusion(each.name, each.opcode, each.op_name, each.source, each.cycles * times) for each, times in costs[:20]]
     cost = answer["cost"]
     return TpuProgram(
         where,

@@ -76,7 +76,9 @@ class Worker:
                     raise CompileError(f"compile for {topology.name}: not done within {timeout:.0f} s; raise timeout=")
                 if _resident(self.process.pid) > memory:
                     self.close()
-                    raise CompileError(f"compile for {topology.name}: needs over {memory / 1e9:.0f} GB on this host; raise memory=")
+                    raise CompileError(
+                        f"compile for {topology.name}: needs over {memory / 1e9:.0f} GB on this host; raise memory="
+                    )
             answer = _receive(self.process.stdout)
         except (EOFError, BrokenPipeError) as error:
             text = self._log_tail()
@@ -166,7 +168,6 @@ def _serve(parent: int) -> None:
 
     threading.Thread(target=orphaned, daemon=True).start()
     import torch  # noqa: F401 - the extension links against it
-
     from torch_tpu import _C
 
     while True:
