@@ -78,7 +78,8 @@ def training(name: str) -> str:
             return seconds(lambda: steps[which](2), 1) / 2
 
     got = in_turn({which: (lambda which=which: side(which)) for which in steps})  # type: ignore[misc]
-    return f"{name}: compiled step {got['compiled'] / got['fused']:.2f} of fused (target 1.0), {got['compiled'] / got['cpu']:.2f} of CPU eager"
+    fused, cpu = got["compiled"] / got["fused"], got["compiled"] / got["cpu"]
+    return f"{name}: compiled step {fused:.2f} of fused (target 1.0), {cpu:.2f} of CPU eager"
 
 
 def main(names: list[str]) -> None:

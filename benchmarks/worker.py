@@ -1,8 +1,8 @@
 """One side of a comparison, in its own process: `worker.py SIDE`, with SIDE `tpu`, `cpu` or `peer`.
 
 Reads lines `{"case": ..., "n": ..., "mode": ..., "loop": ...}`, does the work, answers `{"seconds": ...}` per repetition. With
-`loop` (ours only, strict) the executables that the work launches are launched again by a C++ loop instead. In fused mode each repetition
-ends with a read, so that it is one program however many follow. The peer's process is the same file in the peer's
+`loop` (ours only, strict) the executables that the work launches are launched again by a C++ loop instead. In fused mode each
+repetition ends with a read, so that it is one program however many follow. The peer's process is the same file in the peer's
 environment, where device `tpu` is the peer's and its mode is the environment's.
 """
 

@@ -1,4 +1,5 @@
-"""`torch-tpu`: what is installed and whether it works (`doctor`), and the compile cache (`cache`)."""
+"""`torch-tpu`: what is installed and whether it works (`doctor`), the compile cache (`cache`), and programs for TPUs that are
+not here (`compile`, `topologies`)."""
 
 from __future__ import annotations
 
@@ -164,8 +165,81 @@ def _cache(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _topologies(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from .aot.topologies import KINDS, MAX_CHIPS, SOURCE
+
+    table = Table(title="TPU generations; figures of one chip", caption=SOURCE, title_justify="left", caption_justify="left")
+    columns = ("kind", "chips at most", "devices", "HBM", "bfloat16", "int8", "HBM bandwidth", "name one as")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("kind", "name one as") else "right")
+    for kind in KINDS.values():
+        example = "x".join(["2", "2", "1"][: kind.dims])
+        table.add_row(
+            kind.name,
+            f"{MAX_CHIPS[kind.name]:,}",
+            str(kind.devices_per_chip),
+            f"{kind.hbm_bytes / 1e9:.0f} GB",
+            f"{kind.bf16_flops / 1e12:,.0f} TFLOP/s",
+            f"{kind.int8_ops / 1e12:,.0f} TOP/s",
+            f"{kind.bandwidth / 1e9:,.0f} GB/s",
+            f"{kind.name}:{example}",
+        )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return 0
+
+
+def _compile(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from .aot import CompileError, compile, parse
+    from .aot.program import as_json
+
+    errors = Console(stderr=True)
+    try:
+        topology = parse(arguments.topology)
+        function = _function(arguments.function)
+        given = function()
+        if not isinstance(given, tuple) or len(given) != 2 or not callable(given[0]):
+            raise ValueError(f"{arguments.function} must return (callable, example_inputs), got {type(given).__name__}")
+        step, inputs = given
+        with errors.status(f"compiling for {topology.name}"):
+            program = compile(step, inputs, topology, arguments.devices, timeout=arguments.timeout)
+    except (CompileError, ImportError, ValueError, AttributeError, FileNotFoundError) as error:
+        errors.print(f"torch-tpu compile: {error}", style="red", markup=False, highlight=False)
+        return 1
+    print(program.report())
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            file.write(as_json(program))
+    if arguments.save:
+        program.save(arguments.save)
+    return 0 if program.fits else 2
+
+
+def _function(name: str) -> Any:
+    """What MODULE_OR_FILE:FUNCTION names. Raises ValueError, ImportError, AttributeError or FileNotFoundError."""
+    import importlib
+    import runpy
+
+    where, colon, function = name.rpartition(":")
+    if not colon or not where or not function:
+        raise ValueError(f"expected MODULE_OR_FILE:FUNCTION, as in train.py:step, got {name!r}")
+    if where.endswith(".py"):
+        sys.path.insert(0, os.path.dirname(os.path.abspath(where)))
+        found = runpy.run_path(where)
+        if function not in found:
+            raise AttributeError(f"{where} has no {function!r}")
+        return found[function]
+    sys.path.insert(0, os.getcwd())
+    return getattr(importlib.import_module(where), function)
+
+
 def main(argv: list[str] | None = None) -> int:
-    """The command. Returns its exit status: 0, or 1 when `doctor` finds something wrong."""
+    """The command. Returns its exit status: 0; 1 when `doctor` finds something wrong or `compile` does not compile; 2 when
+    what it compiled does not fit the device."""
     parser = argparse.ArgumentParser(prog="torch-tpu", description="PyTorch's tpu device")
     commands = parser.add_subparsers(dest="command", required=True)
     doctor = commands.add_parser("doctor", help="versions, plugin, devices, cache, and what is wrong")
@@ -174,6 +248,16 @@ def main(argv: list[str] | None = None) -> int:
     cache = commands.add_parser("cache", help="the compile cache on disk")
     cache.add_argument("action", choices=["stats", "clear"], nargs="?", default="stats")
     cache.set_defaults(run=_cache)
+    topologies = commands.add_parser("topologies", help="the TPUs that `compile` knows")
+    topologies.set_defaults(run=_topologies)
+    compile = commands.add_parser("compile", help="compile for a TPU that is not here: does it fit, how fast would it be")
+    compile.add_argument("function", metavar="MODULE_OR_FILE:FUNCTION", help="returns (callable, example_inputs)")
+    compile.add_argument("--topology", default="v6e:1x1", help="as in v7x:2x2x1 (default v6e:1x1)")
+    compile.add_argument("--devices", type=int, default=1, help="replicas of the program (default 1)")
+    compile.add_argument("--json", metavar="FILE", help="write the figures")
+    compile.add_argument("--save", metavar="FILE", help="write the executable with its figures")
+    compile.add_argument("--timeout", type=float, default=1800, help="seconds for the compiler (default 1800)")
+    compile.set_defaults(run=_compile)
     arguments = parser.parse_args(argv)
     return arguments.run(arguments)
 

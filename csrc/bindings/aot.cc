@@ -46,8 +46,9 @@ class Step {
     return body();
   }
 
-  // {"stablehlo", "inputs": [(argument or -1, dtype, bytes)], "outputs": results of the step, "stores": arguments with a
-  // new value, "donated", "ops", "random"} for a TPU, or for export's plain StableHLO.
+  // {"stablehlo", "inputs": [(argument or -1, random use or -1, type)], "outputs": the program's output that holds each
+  // result or -1, "stores": [(argument with a new value, output or -1)], "donated": [(input, output)], "num_outputs",
+  // "ops"} for a TPU, or for export's plain StableHLO.
   py::dict Finish(const py::list& outputs, bool tpu) {
     std::vector<at::Tensor> results;
     for (py::handle object : outputs) results.push_back(TensorIn(object, "capture"));
@@ -77,6 +78,7 @@ class Step {
     row["outputs"] = given;
     row["stores"] = stores;
     row["donated"] = donated;
+    row["num_outputs"] = program.outputs.size();
     row["ops"] = graph.ops;
     return row;
   }

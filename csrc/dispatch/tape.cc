@@ -46,16 +46,19 @@ const OpRow& UnpackRow() {
   return *row;
 }
 
-// The value, of which the compiler does not know that it is the same.
-OpCall Barrier(int32_t value) {
+// The value, of which the compiler does not know that it is the same, and which is there only once `after` is.
+OpCall Barrier(int32_t value, int32_t after) {
   static const OpRow* row = FindRow("tpu::barrier");
   Check(row != nullptr, "tpu::barrier: expected a row of the lowering table");
   OpCall call;
   call.row = row;
-  call.operands = {{value, false}};
-  call.args.resize(1);
-  call.args[0].kind = Arg::Kind::kTensor;
-  call.args[0].count = 1;
+  call.operands = {{value, false}, {after, false}};
+  call.args.resize(2);
+  for (int32_t i : {0, 1}) {
+    call.args[i].kind = Arg::Kind::kTensor;
+    call.args[i].first = i;
+    call.args[i].count = 1;
+  }
   return call;
 }
 
@@ -272,8 +275,7 @@ void Tape::Cut(size_t steps) {
   }
   for (Ref ref : rest_origins) origins_.push_back(moved(ref));
   for (const Step& step : rest)
-    steps_.push_back(
-        {step.entry, step.first_ref - first_ref, step.first_value - base, step.location, step.recomputed});
+    steps_.push_back({step.entry, step.first_ref - first_ref, step.first_value - base, step.location, step.recomputed});
   values_ = rest_values;
   for (size_t i = 0; i < values_.size(); ++i) {
     if (auto pending = values_[i].lock()) {
@@ -449,6 +451,7 @@ Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vecto
   }
   std::vector<int32_t> global(values_.size(), -1);  // tape value -> graph value
   const std::vector<bool> repeated = Repeated(steps);
+  int32_t before = -1;  // the last value that is no recomputation: the gradient that the next recomputation serves
   for (size_t s = 0; s < steps; ++s) {
     const Step& step = steps_[s];
     const Graph& part = step.entry->graph;
@@ -466,7 +469,7 @@ Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vecto
     }
     if (dead) continue;
     if (repeated[s]) {
-      for (int32_t& value : local) value = graph.Add(Barrier(value));
+      for (int32_t& value : local) value = graph.Add(Barrier(value, before < 0 ? value : before));
     }
     for (const Node& node : part.nodes) {
       OpCall call = node.call;
@@ -480,6 +483,7 @@ Graph Tape::Join(size_t steps, const std::vector<Ref>& outputs, const std::vecto
     for (size_t i = 0; i < part.outputs.size(); ++i) {
       global[static_cast<size_t>(step.first_value) + i] = local.at(part.outputs[i]);
     }
+    if (!step.recomputed && !part.outputs.empty()) before = local.at(part.outputs[0]);
   }
   for (Ref ref : outputs) graph.outputs.push_back(ref < 0 ? inputs[~ref] : global[ref]);
   return graph;

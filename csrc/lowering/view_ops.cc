@@ -57,8 +57,8 @@ Values EmitRandomStateAt(Builder& b, const Args& a) {
   return {b.Add(a.tensor(0), b.ConstantInts(DType::kUInt64, {0, a.integer(1)}))};
 }
 
-// tpu::unpack(Tensor words, int start, ScalarType dtype, int[] dims) -> Tensor: a host value of a 1-d operand that holds many,
-// as float64 (a complex number is two) or int64.
+// tpu::unpack(Tensor words, int start, ScalarType dtype, int[] dims) -> Tensor: a host value of a 1-d operand that
+// holds many, as float64 (a complex number is two) or int64.
 Values EmitUnpack(Builder& b, const Args& a) {
   const DType dtype = a.dtype_or(2, DType::kFloat64);
   const Dims& dims = a.ints(3);
@@ -72,8 +72,9 @@ Values EmitUnpack(Builder& b, const Args& a) {
   return {Cast(b, value, dtype)};
 }
 
-// tpu::barrier(Tensor x) -> Tensor: x, and no compiler may merge what is computed from it with what is computed from x.
-Values EmitBarrier(Builder& b, const Args& a) { return {b.OptimizationBarrier({a.tensor(0)})[0]}; }
+// tpu::barrier(Tensor x, Tensor after) -> Tensor: x, and no compiler may merge what is computed from it with what is
+// computed from x, or compute it before `after`.
+Values EmitBarrier(Builder& b, const Args& a) { return {b.OptimizationBarrier({a.tensor(0), a.tensor(1)})[0]}; }
 
 constexpr OpRow kRows[] = {
     {"tpu::view_read", EmitViewRead, kInternal},

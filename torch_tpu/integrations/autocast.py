@@ -24,5 +24,5 @@ def install() -> None:
             _C.ensure_autocast_default()
         return original(device_type)
 
-    get_autocast_dtype._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    get_autocast_dtype._dynamo_marked_constant = True
     torch.get_autocast_dtype = get_autocast_dtype
