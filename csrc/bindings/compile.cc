@@ -202,9 +202,9 @@ py::list FreshArguments(Capture& capture, const std::vector<at::Tensor>& like) {
   return arguments;
 }
 
-// StableHLO of `body` on contiguous tensors with the dtypes and sizes of `like`, for export: nothing is compiled or run.
-// Says what the program's inputs are (argument index, or a constant), which of its outputs are the function's results,
-// and which are new values of arguments.
+// StableHLO of `body` on contiguous tensors with the dtypes and sizes of `like`, for export: nothing is compiled or
+// run. Says what the program's inputs are (argument index, or a constant), which of its outputs are the function's
+// results, and which are new values of arguments.
 py::dict LowerFunction(const py::object& body, const py::list& like) {
   Capture capture(0);
   const py::list arguments = FreshArguments(capture, Unpacked(like));
@@ -224,10 +224,12 @@ py::dict LowerFunction(const py::object& body, const py::list& like) {
   for (const CapturedGraph::Input& input : graph.inputs) {
     Check(input.random < 0, "export: expected a graph without random numbers: a program has no generator");
     py::object constant = py::none();
-    if (input.constant != nullptr) constant = Wrap(WrapBuffer(input.constant, ToScalarType(input.constant->type().dtype)));
+    if (input.constant != nullptr)
+      constant = Wrap(WrapBuffer(input.constant, ToScalarType(input.constant->type().dtype)));
     inputs.append(py::make_tuple(input.argument, constant));
   }
-  for (const CapturedGraph::Store& store : graph.stores) stores.append(py::make_tuple(store.argument, store.value.output));
+  for (const CapturedGraph::Store& store : graph.stores)
+    stores.append(py::make_tuple(store.argument, store.value.output));
   const Program program = Lower(graph.graph, LowerOptions{Target::kOther, graph.precision});
   py::dict row;
   row["stablehlo"] = program.text;

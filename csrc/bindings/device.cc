@@ -91,9 +91,9 @@ bool AutogradIsAlive() {
   return false;
 }
 
-// A backward returns a little before autograd's threads let go of its graph, which may hold Python objects, and a thread
-// that wants the GIL of an interpreter that has ended takes the process with it. So they are asked to end, and are waited
-// for. Tensors that live on until the interpreter ends then find a device with nothing left to do.
+// A backward returns a little before autograd's threads let go of its graph, which may hold Python objects, and a
+// thread that wants the GIL of an interpreter that has ended takes the process with it. So they are asked to end, and
+// are waited for. Tensors that live on until the interpreter ends then find a device with nothing left to do.
 void AtExit() {
   if (!DeviceContext::IsInBadFork() && DeviceContext::IsInitialized()) {
     torch::autograd::Engine::get_default_engine().stop();

@@ -30,13 +30,13 @@ void BindDispatch(pybind11::module_& m) {
         }
         pybind11::list rows;
         for (const FlushRecord& r : records) {
-          rows.append(
-              pybind11::make_tuple(r.reason, r.ops, r.inputs, r.outputs, r.donated, r.compiled, r.milliseconds,
+          rows.append(pybind11::make_tuple(r.reason, r.ops, r.inputs, r.outputs, r.donated, r.compiled, r.milliseconds,
                                            r.memory));
         }
         return rows;
       },
-      "What fused mode ran since the last call: (reason, ops, inputs, outputs, donated, compiled, milliseconds, bytes).");
+      "What fused mode ran since the last call: (reason, ops, inputs, outputs, donated, compiled, milliseconds, "
+      "bytes).");
   m.def("precision", &PrecisionOverride);
   m.def("set_precision", &SetPrecisionOverride);
   m.def("fallback_counts", &FallbackCounts);

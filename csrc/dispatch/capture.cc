@@ -249,7 +249,8 @@ Capture::Region Capture::FinishRegion(const std::vector<at::Tensor>& outputs) {
           "control flow: expected a branch or body that changes none of its inputs");
   }
   if (!random_.empty()) {
-    Fail(Code::kFailedPrecondition, "control flow: expected a branch or body without random numbers, got an abstract one");
+    Fail(Code::kFailedPrecondition,
+         "control flow: expected a branch or body without random numbers, got an abstract one");
   }
   Region region;
   std::vector<bool> used(tape_.num_inputs(), true);

@@ -85,7 +85,8 @@ bool CompiledGraph::Fits(const Variant& variant, std::span<const Argument> argum
       if (arguments[i].word != variant.words[i]) return false;
     } else if (variant.on_host[i]) {
       const TensorLayout& layout = variant.graph.arguments[i];
-      if (IsTpu(*tensor) || tensor->scalar_type() != layout.dtype || !Equal(tensor->sizes(), layout.sizes)) return false;
+      if (IsTpu(*tensor) || tensor->scalar_type() != layout.dtype || !Equal(tensor->sizes(), layout.sizes))
+        return false;
     } else if (!IsTpu(*tensor) || tensor->device().index() != device_ ||
                !FitsLayout(*tensor, variant.graph.arguments[i])) {
       return false;
@@ -179,7 +180,8 @@ std::vector<at::Tensor> CompiledGraph::Run(const Variant& variant, std::span<con
         return uploads[argument];
       }
       StorageContext& context = context_of(argument);
-      if (context.pending != nullptr) [[unlikely]] Materialize(context, "compiled call");
+      if (context.pending != nullptr) [[unlikely]]
+        Materialize(context, "compiled call");
       return context.value;
     };
     // What passes through is held first: it must not be donated.
@@ -198,7 +200,8 @@ std::vector<at::Tensor> CompiledGraph::Run(const Variant& variant, std::span<con
         if (input.argument >= 0) {
           if (!variant.on_host[input.argument]) [[likely]] {
             StorageContext& context = context_of(input.argument);
-            if (context.pending != nullptr) [[unlikely]] Materialize(context, "compiled call");
+            if (context.pending != nullptr) [[unlikely]]
+              Materialize(context, "compiled call");
             raw.push_back(context.value->raw());
           } else {
             raw.push_back(old_value(input.argument)->raw());
@@ -209,8 +212,7 @@ std::vector<at::Tensor> CompiledGraph::Run(const Variant& variant, std::span<con
           const CapturedGraph::RandomUse& use = graph.random[input.random];
           const auto state = GeneratorFor(use.generator, static_cast<c10::DeviceIndex>(device_)).Reserve(use.words);
           const uint64_t words[2] = {state.first, state.second};
-          kept.push_back(
-              device.client().FromHost(device.device(device_), words, TensorType{DType::kUInt64, {2}}));
+          kept.push_back(device.client().FromHost(device.device(device_), words, TensorType{DType::kUInt64, {2}}));
           raw.push_back(kept.back()->raw());
         }
       }

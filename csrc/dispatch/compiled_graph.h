@@ -1,7 +1,7 @@
 // A graph that compile, or a loaded artifact, calls with tensors: one program per layout of its arguments.
 //
-// A call compares its arguments with the layouts of the programs it has (sizes, strides, what their storages hold, plain
-// numbers), and launches the one that fits. What the graph mutates is donated where nobody else holds the memory.
+// A call compares its arguments with the layouts of the programs it has (sizes, strides, what their storages hold,
+// plain numbers), and launches the one that fits. What the graph mutates is donated where nobody else holds the memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -36,15 +36,15 @@ std::tuple<at::Tensor, at::Tensor> Forward(const at::Tensor& log_probs, const at
   TORCH_CHECK(Longest(input_lengths) <= steps, "Expected input_lengths to have value at most ", steps,
               ", but got value ", Longest(input_lengths));
   if (targets.dim() != 1) {
-    TORCH_CHECK(targets.size(0) == batch && targets.size(1) >= longest,
-                "Expected tensor to have size at least ", longest, " at dimension 1, but got size ", targets.size(1));
+    TORCH_CHECK(targets.size(0) == batch && targets.size(1) >= longest, "Expected tensor to have size at least ",
+                longest, " at dimension 1, but got size ", targets.size(1));
   }
   static InternalOp& op = *new InternalOp(
       "tpu::ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int longest, int "
       "blank) -> (Tensor, Tensor)");
   const at::Device device = log_probs.device();
-  std::vector<at::Tensor> results = op.Run(
-      {log_probs, targets, input_lengths.to(device), target_lengths.to(device), longest, blank}, device.index());
+  std::vector<at::Tensor> results =
+      op.Run({log_probs, targets, input_lengths.to(device), target_lengths.to(device), longest, blank}, device.index());
   return {results[0], results[1]};
 }
 
@@ -78,16 +78,16 @@ at::Tensor CtcLossBackward(const at::Tensor& grad, const at::Tensor& log_probs, 
                            at::IntArrayRef input_lengths, at::IntArrayRef target_lengths,
                            const at::Tensor& neg_log_likelihood, const at::Tensor& log_alpha, int64_t blank,
                            bool zero_infinity) {
-  return Backward(grad, log_probs, targets, HostLengths(input_lengths), HostLengths(target_lengths),
-                  neg_log_likelihood, log_alpha, blank, zero_infinity);
+  return Backward(grad, log_probs, targets, HostLengths(input_lengths), HostLengths(target_lengths), neg_log_likelihood,
+                  log_alpha, blank, zero_infinity);
 }
 
 at::Tensor CtcLossBackwardTensor(const at::Tensor& grad, const at::Tensor& log_probs, const at::Tensor& targets,
                                  const at::Tensor& input_lengths, const at::Tensor& target_lengths,
                                  const at::Tensor& neg_log_likelihood, const at::Tensor& log_alpha, int64_t blank,
                                  bool zero_infinity) {
-  return Backward(grad, log_probs, targets, HostLengths(input_lengths), HostLengths(target_lengths),
-                  neg_log_likelihood, log_alpha, blank, zero_infinity);
+  return Backward(grad, log_probs, targets, HostLengths(input_lengths), HostLengths(target_lengths), neg_log_likelihood,
+                  log_alpha, blank, zero_infinity);
 }
 
 }  // namespace torch_tpu

@@ -4,10 +4,10 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/all.h>
-#include <ATen/ops/max.h>
-#include <ATen/ops/min.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/min.h>
 
 #include "dispatch/bound_op.h"
 #include "dispatch/tensors.h"
@@ -52,8 +52,8 @@ at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> ou
 at::Tensor Bincount(const at::Tensor& self, const std::optional<at::Tensor>& weights, c10::SymInt minlength) {
   const int64_t least = minlength.guard_int(__FILE__, __LINE__);
   TORCH_CHECK(least >= 0, "minlength should be >= 0");
-  TORCH_CHECK(c10::isIntegralType(self.scalar_type(), /*includeBool=*/true),
-              "\"bincount_cpu\" not implemented for '", toString(self.scalar_type()), "'");
+  TORCH_CHECK(c10::isIntegralType(self.scalar_type(), /*includeBool=*/true), "\"bincount_cpu\" not implemented for '",
+              toString(self.scalar_type()), "'");
   const bool weighted = weights && weights->defined();
   if (self.dim() == 1 && self.numel() == 0) {
     return MakeTensor(c10::ScalarType::Long, {least}, self.device().index()).zero_();

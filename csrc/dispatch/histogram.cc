@@ -7,7 +7,8 @@ namespace torch_tpu {
 std::vector<at::Tensor> HistogramddBinEdges(const at::Tensor& self, at::IntArrayRef bins,
                                             std::optional<at::ArrayRef<double>> range,
                                             const std::optional<at::Tensor>& weight, bool density) {
-  TORCH_CHECK(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, but got ", self.dim());
+  TORCH_CHECK(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, but got ",
+              self.dim());
   const int64_t dims = self.size(-1);
   TORCH_CHECK(static_cast<int64_t>(bins.size()) == dims, "torch.histogramdd: expected ", dims,
               " sequences of bin edges for a ", dims, "-dimensional histogram but got ", bins.size());

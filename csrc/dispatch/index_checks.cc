@@ -24,8 +24,8 @@ void Along(const torch::jit::Stack& stack, size_t begin) {
   const int64_t dim = c10::maybe_wrap_dim(stack[begin + 1].toInt(), std::max<int64_t>(self.dim(), 1));
   const int64_t size = self.dim() == 0 ? 1 : self.size(dim);
   const Bounds b = BoundsOf(index);
-  TORCH_CHECK(b.low >= 0 && b.high < size, "index ", b.low < 0 ? b.low : b.high, " is out of bounds for dimension ", dim,
-              " with size ", size);
+  TORCH_CHECK(b.low >= 0 && b.high < size, "index ", b.low < 0 ? b.low : b.high, " is out of bounds for dimension ",
+              dim, " with size ", size);
 }
 
 // self, dim, index, ..: index_select and its kin raise IndexError.

@@ -1,5 +1,5 @@
-// Ranges of index tensors, checked before the launch in debug mode: a read of two numbers for CPU PyTorch's exception in
-// place of a filled value or a dropped write.
+// Ranges of index tensors, checked before the launch in debug mode: a read of two numbers for CPU PyTorch's exception
+// in place of a filled value or a dropped write.
 #pragma once
 
 #include <string_view>

@@ -13,19 +13,25 @@
 namespace torch_tpu {
 namespace {
 
-at::Tensor Nothing(const at::Tensor& like, c10::ScalarType dtype) { return MakeTensor(dtype, {0}, like.device().index()); }
+at::Tensor Nothing(const at::Tensor& like, c10::ScalarType dtype) {
+  return MakeTensor(dtype, {0}, like.device().index());
+}
 
 void CheckArguments(const at::Tensor& a, const at::Tensor& rhs, const std::string& driver, bool vector) {
   TORCH_CHECK(a.dim() >= 2, "torch.linalg.lstsq: input must have at least 2 dimensions.");
   TORCH_CHECK(rhs.dim() >= 1, "torch.linalg.lstsq: other must have at least 1 dimension.");
   TORCH_CHECK(at::isFloatingType(a.scalar_type()) || at::isComplexType(a.scalar_type()),
               "torch.linalg.lstsq: Expected a floating point or complex tensor as input, but got ", a.scalar_type());
-  TORCH_CHECK(a.scalar_type() == rhs.scalar_type(), "torch.linalg.lstsq: Expected input and other to have the same "
-              "dtype, but got input's dtype ", a.scalar_type(), " and other's dtype ", rhs.scalar_type());
+  TORCH_CHECK(a.scalar_type() == rhs.scalar_type(),
+              "torch.linalg.lstsq: Expected input and other to have the same "
+              "dtype, but got input's dtype ",
+              a.scalar_type(), " and other's dtype ", rhs.scalar_type());
   const int64_t difference = a.dim() - rhs.dim();
-  TORCH_CHECK(difference >= 0, "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
+  TORCH_CHECK(difference >= 0,
+              "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
               "(input.dim() - other.dim()) <= 1");
-  TORCH_CHECK(difference <= 1, "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
+  TORCH_CHECK(difference <= 1,
+              "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and "
               "(input.dim() - other.dim()) <= 1");
   TORCH_CHECK(a.size(-2) == rhs.size(vector ? -1 : -2), "torch.linalg.lstsq: input.size(-2) should match other.size(",
               vector ? -1 : -2, ")");
@@ -50,8 +56,8 @@ LstsqResults Lstsq(const at::Tensor& a, const at::Tensor& rhs, std::optional<dou
     return t.expand(sizes);
   };
   const auto real = c10::toRealValueType(a.scalar_type());
-  const double eps = real == c10::ScalarType::Double ? std::numeric_limits<double>::epsilon()
-                                                     : std::numeric_limits<float>::epsilon();
+  const double eps =
+      real == c10::ScalarType::Double ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   const double bound = driver == "gels" ? -1.0 : rcond.value_or(eps * static_cast<double>(std::max(m, n)));
   static InternalOp& lstsq =
       *new InternalOp("tpu::lstsq(Tensor a, Tensor b, Scalar rcond) -> (Tensor, Tensor, Tensor)");

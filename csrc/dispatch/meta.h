@@ -17,8 +17,8 @@ struct MetaResult {
 };
 std::optional<MetaResult> RunMeta(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin);
 
-// What the CPU kernel gives for arguments of the same shapes, strides and dtypes (zeros). nullopt when they are too large
-// to try, or it raises.
+// What the CPU kernel gives for arguments of the same shapes, strides and dtypes (zeros). nullopt when they are too
+// large to try, or it raises.
 std::optional<torch::jit::Stack> RunCpu(const c10::OperatorHandle& op, const torch::jit::Stack& stack, size_t begin);
 
 // For a call that is wrong: throws what PyTorch's CPU kernel throws on arguments of the same shapes and dtypes (zeros).

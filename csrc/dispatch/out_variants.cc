@@ -24,8 +24,8 @@ at::Tensor& Give(at::Tensor& out, const at::Tensor& result) {
 at::Tensor& SquareEyeOut(int64_t n, at::Tensor& out) { return EyeOut(n, n, out); }
 
 at::Tensor& NonzeroOut(const at::Tensor& self, at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == at::kLong, "nonzero: Expected out tensor to have scalar type Long but got scalar type",
-              out.scalar_type());
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "nonzero: Expected out tensor to have scalar type Long but got scalar type", out.scalar_type());
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   const at::Tensor result = Nonzero(self);
@@ -36,7 +36,8 @@ at::Tensor& NonzeroOut(const at::Tensor& self, at::Tensor& out) {
 }
 
 at::Tensor& MaskedSelectOut(const at::Tensor& self, const at::Tensor& mask, at::Tensor& out) {
-  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "masked_select(): self and result must have the same scalar type");
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(),
+              "masked_select(): self and result must have the same scalar type");
   at::assert_no_internal_overlap(out);
   at::assert_no_overlap(out, self);
   at::assert_no_overlap(out, mask);

@@ -13,7 +13,7 @@ namespace torch_tpu {
 // by the device's queue lock.
 struct Pending {
   int device = 0;
-  int32_t id = -1;  // of the tape's value
+  int32_t id = -1;                   // of the tape's value
   const TensorType* type = nullptr;  // of an entry, which stays for good, or `own`
   TensorType own;
   uint64_t capture = 0;      // of a capture: there will never be a buffer

@@ -9,11 +9,12 @@ namespace torch_tpu {
 
 at::Tensor RReluWithNoise(const at::Tensor& self, at::Tensor& noise, const at::Scalar& lower, const at::Scalar& upper,
                           bool training, std::optional<at::Generator> generator) {
-  TORCH_CHECK(self.sym_sizes() == noise.sym_sizes(), "noise tensor shape must match self tensor shape. Got self.shape = ",
-              self.sym_sizes(), " noise.shape = ", noise.sym_sizes());
+  TORCH_CHECK(self.sym_sizes() == noise.sym_sizes(),
+              "noise tensor shape must match self tensor shape. Got self.shape = ", self.sym_sizes(),
+              " noise.shape = ", noise.sym_sizes());
   if (!training) return at::leaky_relu(self, (lower.to<double>() + upper.to<double>()) / 2);
-  static InternalOp& rrelu = *new InternalOp(
-      "tpu::rrelu(Tensor x, Scalar lower, Scalar upper, Generator? generator) -> (Tensor, Tensor)");
+  static InternalOp& rrelu =
+      *new InternalOp("tpu::rrelu(Tensor x, Scalar lower, Scalar upper, Generator? generator) -> (Tensor, Tensor)");
   c10::IValue source;
   if (generator) source = *generator;
   const std::vector<at::Tensor> results = rrelu.Run({self, lower, upper, source}, self.device().index());

@@ -40,8 +40,8 @@ struct ScalarUse {
 struct InputRef {
   Buffer* buffer = nullptr;
   Pending* pending = nullptr;
-  StorageContext* owner = nullptr;  // null for host values
-  int kept = -1;                    // index into the walk's own references
+  StorageContext* owner = nullptr;   // null for host values
+  int kept = -1;                     // index into the walk's own references
   const TensorType* host = nullptr;  // of a host value that goes on a tape as it is
   int first_word = -1;               // of that value
   const TensorType& type() const {

@@ -25,8 +25,8 @@ Values EmitCond(Builder& b, const Args& a) {
       [&] { return RunRegion(b, a, 1, a.tensors(1), 2); });
 }
 
-// tpu::while(Tensor[] carried, Tensor[] others, int[] constants) -> Tensor[], regions: condition, body; both take carried,
-// then others.
+// tpu::while(Tensor[] carried, Tensor[] others, int[] constants) -> Tensor[], regions: condition, body; both take
+// carried, then others.
 Values EmitWhile(Builder& b, const Args& a) {
   auto with_others = [&](Values values) {
     for (const Value& other : a.tensors(1)) values.push_back(other);
@@ -34,9 +34,7 @@ Values EmitWhile(Builder& b, const Args& a) {
   };
   return b.While(
       a.tensors(0),
-      [&](const Values& carried) {
-        return Values{Predicate(b, RunRegion(b, a, 0, with_others(carried), 2).at(0))};
-      },
+      [&](const Values& carried) { return Values{Predicate(b, RunRegion(b, a, 0, with_others(carried), 2).at(0))}; },
       [&](const Values& carried) { return RunRegion(b, a, 1, with_others(carried), 2); });
 }
 

@@ -96,17 +96,17 @@ Values Forward(Builder& b, const Args& a) {
   Value first = b.Compare(t.State(b), b.One(DType::kInt64, t.row()), Direction::kLe);
   Value row = Allowed(b, b.And(first, t.used), t.ScoresAt(b, t.scores, b.Zero(DType::kInt64)));
   Value zero = b.Zero(DType::kInt64);
-  Value alpha = b.DynamicUpdateSlice(b.Constant(dtype, -kInf, all), b.Reshape(row, {1, t.batch, t.states}),
-                                     {zero, zero, zero});
-  Values done = ForEach(b, t.steps - 1, {row, alpha, t.scores, t.skips, t.used},
-                        [&](Value k, const Values& s) -> Values {
-                          Value now = b.Add(b.Convert(k, DType::kInt64), b.One(DType::kInt64));
-                          Value next = LogSumExp(b, {s[0], t.Shift(b, s[0], 1), Allowed(b, s[3], t.Shift(b, s[0], 2))});
-                          next = Allowed(b, s[4], b.Add(next, t.ScoresAt(b, s[2], now)));
-                          Value kept = b.DynamicUpdateSlice(s[1], b.Reshape(next, {1, t.batch, t.states}),
-                                                            {now, b.Zero(DType::kInt64), b.Zero(DType::kInt64)});
-                          return {next, kept, s[2], s[3], s[4]};
-                        });
+  Value alpha =
+      b.DynamicUpdateSlice(b.Constant(dtype, -kInf, all), b.Reshape(row, {1, t.batch, t.states}), {zero, zero, zero});
+  Values done =
+      ForEach(b, t.steps - 1, {row, alpha, t.scores, t.skips, t.used}, [&](Value k, const Values& s) -> Values {
+        Value now = b.Add(b.Convert(k, DType::kInt64), b.One(DType::kInt64));
+        Value next = LogSumExp(b, {s[0], t.Shift(b, s[0], 1), Allowed(b, s[3], t.Shift(b, s[0], 2))});
+        next = Allowed(b, s[4], b.Add(next, t.ScoresAt(b, s[2], now)));
+        Value kept = b.DynamicUpdateSlice(s[1], b.Reshape(next, {1, t.batch, t.states}),
+                                          {now, b.Zero(DType::kInt64), b.Zero(DType::kInt64)});
+        return {next, kept, s[2], s[3], s[4]};
+      });
   alpha = b.Transpose(done[1], {1, 0, 2});
   // The two last states at the item's last step; an item without steps has a loss only if it has a target.
   Value last = b.Maximum(AddC(b, t.input_lengths, -1), b.Zero(DType::kInt64, {t.batch}));
@@ -132,7 +132,8 @@ Values Backward(Builder& b, const Args& a) {
   Value forth = b.Pad(t.skips, b.Zero(DType::kBool), {0, -2}, {0, 2});  // s + 2 may follow s
   Value last = t.Spread(b, AddC(b, t.input_lengths, -1));
   Values done = ForEach(
-      b, t.steps, {b.Constant(dtype, -kInf, t.row()), b.Constant(dtype, -kInf, all), t.scores, t.used, end, forth, last},
+      b, t.steps,
+      {b.Constant(dtype, -kInf, t.row()), b.Constant(dtype, -kInf, all), t.scores, t.used, end, forth, last},
       [&](Value k, const Values& s) -> Values {
         Value now = b.Convert(k, DType::kInt64);
         Value next = LogSumExp(b, {s[0], t.Shift(b, s[0], -1), Allowed(b, s[5], t.Shift(b, s[0], -2))});
@@ -153,9 +154,10 @@ Values Backward(Builder& b, const Args& a) {
   Value collected = b.Add(b.Log(sums), b.BroadcastInDim(finite, wide, {0, 1}));
   Value loss = ToCompute(b, a.tensor(5));
   Value expected = b.Exp(b.Subtract(b.Add(collected, b.BroadcastInDim(loss, wide, {1})), log_probs));
-  Value result = b.Multiply(b.Subtract(b.Exp(log_probs), expected),
-                            b.BroadcastInDim(ToCompute(b, a.tensor(0)), wide, {1}));
-  Value inside = b.Compare(b.Iota(DType::kInt64, wide, 0), b.BroadcastInDim(t.input_lengths, wide, {1}), Direction::kLt);
+  Value result =
+      b.Multiply(b.Subtract(b.Exp(log_probs), expected), b.BroadcastInDim(ToCompute(b, a.tensor(0)), wide, {1}));
+  Value inside =
+      b.Compare(b.Iota(DType::kInt64, wide, 0), b.BroadcastInDim(t.input_lengths, wide, {1}), Direction::kLt);
   if (a.flag(9)) inside = b.And(inside, b.BroadcastInDim(b.Not(Eq(b, loss, kInf)), wide, {1}));
   return {b.Convert(b.Select(inside, result, Full(b, result, 0)), given.dtype())};
 }

@@ -1,4 +1,5 @@
-// embedding_bag: rows of a table, read by index and reduced by bag. A bag is a run of indices that begins at its offset.
+// embedding_bag: rows of a table, read by index and reduced by bag. A bag is a run of indices that begins at its
+// offset.
 #include "base/error.h"
 #include "lowering/indexing.h"
 #include "lowering/math.h"
@@ -44,8 +45,9 @@ Values EmbeddingBag(Builder& b, const Args& a) {
     total = b.Select(empty, Full(b, total, 0), total);
     if (n > 0) {
       // The first entry that holds the maximum; the bag of a dropped one does not matter.
-      Value best = TakeDim(b, total, b.Clamp(b.ConstantInt(DType::kInt64, 0), of_bag,
-                                             b.ConstantInt(DType::kInt64, std::max<int64_t>(bags - 1, 0))),
+      Value best = TakeDim(b, total,
+                           b.Clamp(b.ConstantInt(DType::kInt64, 0), of_bag,
+                                   b.ConstantInt(DType::kInt64, std::max<int64_t>(bags - 1, 0))),
                            0, IndexTrust::kTrusted);
       Value hit = b.Or(b.Compare(rows, best, Direction::kEq), IsNan(b, rows));
       Value at = b.Select(hit, b.Iota(DType::kInt64, rows.dims(), 0), b.ConstantInt(DType::kInt64, n, rows.dims()));

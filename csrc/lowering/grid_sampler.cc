@@ -45,13 +45,13 @@ Position Padded(Builder& b, Position x, int64_t size, int64_t padding, bool alig
 // From [-1, 1] to elements.
 Position Unnormalized(Builder& b, Value g, int64_t size, bool align) {
   const double half = static_cast<double>(align ? size - 1 : size) / 2;
-  Value at = align ? Mul(b, AddC(b, g, 1), half)
-                   : Mul(b, AddC(b, Mul(b, AddC(b, g, 1), static_cast<double>(size)), -1), 0.5);
+  Value at =
+      align ? Mul(b, AddC(b, g, 1), half) : Mul(b, AddC(b, Mul(b, AddC(b, g, 1), static_cast<double>(size)), -1), 0.5);
   return {at, Full(b, g, half)};
 }
 
-// One element read along one dim: a whole position, its weight (absent: one), and how the weight changes with the grid's
-// coordinate (absent: not at all).
+// One element read along one dim: a whole position, its weight (absent: one), and how the weight changes with the
+// grid's coordinate (absent: not at all).
 struct Tap {
   Value at, weight, slope;
 };

@@ -1,5 +1,5 @@
-// Calls of host kernels, where the builder says that there are some (dispatch/host_kernels). Such a call stands beside a
-// pure form of the same op, which is what other targets, export and ahead of time use.
+// Calls of host kernels, where the builder says that there are some (dispatch/host_kernels). Such a call stands beside
+// a pure form of the same op, which is what other targets, export and ahead of time use.
 #pragma once
 
 #include <string_view>

@@ -252,7 +252,8 @@ std::pair<Value, Values> Compact(Builder& b, Value mask, const Values& payloads)
 std::span<const OpRow> IndexingRows() {
   static const std::vector<OpRow> rows = [] {
     std::vector<OpRow> all = GatherRows();
-    for (const auto& part : {ScatterRows(), SelectionRows(), EmbeddingBagRows()}) all.insert(all.end(), part.begin(), part.end());
+    for (const auto& part : {ScatterRows(), SelectionRows(), EmbeddingBagRows()})
+      all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
   return rows;

@@ -199,11 +199,10 @@ Singular Svd(Builder& b, Value x, bool full) {
   const int64_t batch = x.dim(0), m = x.dim(1), n = x.dim(2);
   if (b.host_kernels()) {
     const int64_t k = std::min(m, n);
-    const Values made = CallHost(b, "svd", {x},
-                                 {{x.dtype(), {batch, m, full ? m : k}},
-                                  {RealOf(x.dtype()), {batch, k}},
-                                  {x.dtype(), {batch, n, full ? n : k}}},
-                                 {full});
+    const Values made = CallHost(
+        b, "svd", {x},
+        {{x.dtype(), {batch, m, full ? m : k}}, {RealOf(x.dtype()), {batch, k}}, {x.dtype(), {batch, n, full ? n : k}}},
+        {full});
     return {made[0], made[1], made[2]};
   }
   if (m < n) {

@@ -1,5 +1,5 @@
-// Least squares: the shortest x that makes |A x - B| least, by singular values. One method for all of LAPACK's drivers: they
-// differ in speed and in what else they return, not in x.
+// Least squares: the shortest x that makes |A x - B| least, by singular values. One method for all of LAPACK's drivers:
+// they differ in speed and in what else they return, not in x.
 #include <algorithm>
 
 #include "base/error.h"
@@ -19,7 +19,8 @@ Values LeastSquares(Builder& b, const Args& a) {
   const int64_t m = x.dim(-2), n = x.dim(-1), k = rhs.dim(-1), least = std::min(m, n), most = std::max(m, n);
   const DType dtype = x.dtype(), real = RealOf(dtype);
   if (x.numel() == 0 || rhs.numel() == 0) {
-    return {b.Zero(dtype, Joined(batch, {most, k})), b.Zero(DType::kInt64, batch), b.Zero(real, Joined(batch, {least}))};
+    return {b.Zero(dtype, Joined(batch, {most, k})), b.Zero(DType::kInt64, batch),
+            b.Zero(real, Joined(batch, {least}))};
   }
   Value flat_rhs = Flat(b, rhs);
   const int64_t count = flat_rhs.dim(0);

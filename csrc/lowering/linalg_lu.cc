@@ -31,8 +31,8 @@ Value TakeRows(Builder& b, Value x, Value rows) {
 Lu LuFactor(Builder& b, Value x, bool pivot) {
   const int64_t batch = x.dim(0), m = x.dim(1), n = x.dim(2), steps = std::min(m, n);
   if (b.host_kernels()) {
-    const Values made = CallHost(
-        b, "lu_factor", {x}, {x.type(), {DType::kInt32, {batch, steps}}, {DType::kInt32, {batch}}}, {pivot});
+    const Values made =
+        CallHost(b, "lu_factor", {x}, {x.type(), {DType::kInt32, {batch, steps}}, {DType::kInt32, {batch}}}, {pivot});
     return {made[0], made[1], made[2]};
   }
   Value rows = b.Iota(DType::kInt64, {batch, m}, 1), columns = b.Iota(DType::kInt64, {batch, n}, 1);

@@ -253,7 +253,8 @@ std::vector<OpRow> MaxPoolRows() {
 std::span<const OpRow> PoolingRows() {
   static const std::vector<OpRow> rows = [] {
     std::vector<OpRow> all = MaxPoolRows();
-    for (const auto& part : {AveragePoolRows(), AdaptivePoolRows(), FractionalPoolRows(), UpsamplingRows(), AntialiasRows()}) {
+    for (const auto& part :
+         {AveragePoolRows(), AdaptivePoolRows(), FractionalPoolRows(), UpsamplingRows(), AntialiasRows()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -38,10 +38,10 @@ struct BestSoFar {
 // sum_i x[.., i, ..] * weights[o, i] along dim.
 Value ContractDim(Builder& b, Value x, Value weights, int64_t dim);
 
-std::vector<OpRow> AveragePoolRows();   // pooling_average.cc
-std::vector<OpRow> AdaptivePoolRows();  // pooling_adaptive.cc
+std::vector<OpRow> AveragePoolRows();     // pooling_average.cc
+std::vector<OpRow> AdaptivePoolRows();    // pooling_adaptive.cc
 std::vector<OpRow> FractionalPoolRows();  // pooling_fractional.cc
-std::vector<OpRow> UpsamplingRows();    // upsampling.cc
-std::vector<OpRow> AntialiasRows();     // upsampling_antialias.cc
+std::vector<OpRow> UpsamplingRows();      // upsampling.cc
+std::vector<OpRow> AntialiasRows();       // upsampling_antialias.cc
 
 }  // namespace torch_tpu

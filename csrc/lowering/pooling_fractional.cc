@@ -17,8 +17,8 @@ Value Starts(Builder& b, Value sample, int64_t size, int64_t out, int64_t kernel
   Value last = b.ConstantInt(DType::kInt64, size - kernel, dims);
   if (out == 1) return last;
   const DType dtype = sample.dtype();
-  Value alpha = b.Divide(b.Constant(dtype, static_cast<double>(size - kernel)),
-                         b.Constant(dtype, static_cast<double>(out - 1)));
+  Value alpha =
+      b.Divide(b.Constant(dtype, static_cast<double>(size - kernel)), b.Constant(dtype, static_cast<double>(out - 1)));
   Value u = b.BroadcastInDim(sample, dims, {0}), wide = b.BroadcastTo(alpha, dims);
   auto floor = [&](Value x) { return b.Convert(b.Multiply(x, wide), DType::kInt64); };
   Value start = b.Subtract(floor(b.Add(b.Iota(dtype, dims, 1), u)), floor(u));
@@ -37,7 +37,8 @@ Values Forward(Builder& b, const Args& a, int spatial) {
   out.insert(out.end(), size.begin(), size.end());
   if (planes * places == 0) return {b.Zero(self.dtype(), out), b.Zero(DType::kInt64, out)};
   samples = b.Reshape(samples, {planes, spatial});
-  // Position of each window's first element; PyTorch's samples go width, height in 2-d, and depth, height, width in 3-d.
+  // Position of each window's first element; PyTorch's samples go width, height in 2-d, and depth, height, width in
+  // 3-d.
   Dims windows = {planes};
   windows.insert(windows.end(), size.begin(), size.end());
   const Dims strides = ContiguousStrides(in);

@@ -232,7 +232,8 @@ Values RRelu(Builder& b, const Args& a) {
   const int64_t n = x.numel();
   const DType draw = DrawType(self.dtype());
   Value low = a.scalar(b, 1, draw), high = a.scalar(b, 2, draw);
-  Value slope = b.Add(b.Multiply(Unit(b, a.rng_state(), n, draw), Spread(b, b.Subtract(high, low), n)), Spread(b, low, n));
+  Value slope =
+      b.Add(b.Multiply(Unit(b, a.rng_state(), n, draw), Spread(b, b.Subtract(high, low), n)), Spread(b, low, n));
   Value negative = b.Compare(x, Full(b, x, 0), Direction::kLe);
   slope = b.Select(negative, b.Reshape(Cast(b, slope, x.dtype()), x.dims()), Full(b, x, 1));
   return {Cast(b, b.Multiply(x, slope), self.dtype()), Cast(b, slope, self.dtype())};

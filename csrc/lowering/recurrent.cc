@@ -51,9 +51,10 @@ Values LstmBackward(Builder& b, const Args& a) {
   Value grad_h = a.has(0) ? ToCompute(b, a.tensor(0)) : Full(b, cy, 0);
   Value grad_c = ThroughTanh(b, b.Multiply(grad_h, out), turned);
   if (a.has(1)) grad_c = b.Add(grad_c, ToCompute(b, a.tensor(1)));
-  Value gates = b.Concatenate({ThroughSigmoid(b, b.Multiply(grad_c, cell), in), ThroughSigmoid(b, b.Multiply(grad_c, cx), forget),
-                               ThroughTanh(b, b.Multiply(grad_c, in), cell), ThroughSigmoid(b, b.Multiply(grad_h, turned), out)},
-                              1);
+  Value gates =
+      b.Concatenate({ThroughSigmoid(b, b.Multiply(grad_c, cell), in), ThroughSigmoid(b, b.Multiply(grad_c, cx), forget),
+                     ThroughTanh(b, b.Multiply(grad_c, in), cell), ThroughSigmoid(b, b.Multiply(grad_h, turned), out)},
+                    1);
   return Rounded(b, {gates, b.Multiply(grad_c, forget), ColumnSums(b, gates, a.flag(5))}, dtype);
 }
 
@@ -85,7 +86,8 @@ Values GruBackward(Builder& b, const Args& a) {
   Value input = b.Concatenate({of_reset, of_update, of_fresh}, 1);
   Value state = b.Concatenate({of_reset, of_update, b.Multiply(of_fresh, reset)}, 1);
   const bool bias = a.flag(2);
-  return Rounded(b, {input, state, b.Multiply(grad, update), ColumnSums(b, input, bias), ColumnSums(b, state, bias)}, dtype);
+  return Rounded(b, {input, state, b.Multiply(grad, update), ColumnSums(b, input, bias), ColumnSums(b, state, bias)},
+                 dtype);
 }
 
 constexpr OpRow kRows[] = {

@@ -50,7 +50,8 @@ Segments SegmentsOf(Builder& b, const Value& data, Value lengths, Value offsets,
   }
   s.lengths = b.Reshape(b.Pad(lengths, b.Zero(DType::kInt64), {0, 0}, {0, 1}), {s.places()});
   const Dims dims = {s.outer, s.length};
-  Value segment = s.count > 0 ? SearchSorted(b, end, b.Iota(DType::kInt64, dims, 1), true) : b.Zero(DType::kInt64, dims);
+  Value segment =
+      s.count > 0 ? SearchSorted(b, end, b.Iota(DType::kInt64, dims, 1), true) : b.Zero(DType::kInt64, dims);
   Value row = b.Multiply(b.Iota(DType::kInt64, dims, 0), b.ConstantInt(DType::kInt64, s.count + 1, dims));
   s.place = b.Reshape(b.Add(row, segment), {s.outer * s.length});
   return s;
@@ -128,8 +129,7 @@ Values SegmentReduceBackward(Builder& b, const Args& a) {
       return b.Subtract(spread(PutDim(b, b.Zero(dtype, wide), s.place, ones, 0, CombineAdd)), ones);
     };
     Value exclusive = b.Select(Eq(b, others(zero), 0), rest, Full(b, rest, 0));
-    exclusive =
-        b.Select(Eq(b, others(nan), 0), exclusive, Full(b, rest, std::numeric_limits<double>::quiet_NaN()));
+    exclusive = b.Select(Eq(b, others(nan), 0), exclusive, Full(b, rest, std::numeric_limits<double>::quiet_NaN()));
     result = b.Multiply(grad, b.Select(odd, exclusive, b.Divide(entries(a.tensor(1)), rows)));
   } else {
     Value hit = b.Or(b.Compare(rows, entries(a.tensor(1)), Direction::kEq), IsNan(b, rows));

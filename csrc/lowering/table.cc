@@ -11,9 +11,9 @@ const std::vector<OpRow>& AllRows() {
   static const std::vector<OpRow>* rows = [] {
     auto* all = new std::vector<OpRow>;
     for (auto family :
-         {PointwiseRows(),   ActivationRows(), ReductionRows(),     ShapeRows(),     IndexingRows(), MatmulRows(),
-          ConvolutionRows(), PoolingRows(),    NormalizationRows(), AttentionRows(), LossRows(),     RandomRows(),
-          SortRows(),        OptimizerRows(),  SpecialRows(),       FftRows(),       LinalgRows(),   DistanceRows(),
+         {PointwiseRows(),   ActivationRows(), ReductionRows(),     ShapeRows(),       IndexingRows(), MatmulRows(),
+          ConvolutionRows(), PoolingRows(),    NormalizationRows(), AttentionRows(),   LossRows(),     RandomRows(),
+          SortRows(),        OptimizerRows(),  SpecialRows(),       FftRows(),         LinalgRows(),   DistanceRows(),
           CountingRows(),    MarginLossRows(), GridSamplerRows(),   ControlFlowRows(), ViewRows()}) {
       all->insert(all->end(), family.begin(), family.end());
     }

@@ -1,5 +1,5 @@
-// topk by groups: the k largest elements lie in the k groups whose largest elements are largest. So only the groups' largest
-// elements, and then k groups, are sorted.
+// topk by groups: the k largest elements lie in the k groups whose largest elements are largest. So only the groups'
+// largest elements, and then k groups, are sorted.
 #include <numeric>
 #include <utility>
 

@@ -54,8 +54,8 @@ Values UniqueRowsOf(Builder& b, const Args& a) {
     source = ForEach(
         b, m, {b.Iota(DType::kInt32, {n}, 0), x},
         [&](Value k, const Values& state) -> Values {
-          Value column = b.Reshape(
-              b.DynamicSlice(state[1], {b.Zero(DType::kInt64), b.Convert(k, DType::kInt64)}, {n, 1}), {n});
+          Value column =
+              b.Reshape(b.DynamicSlice(state[1], {b.Zero(DType::kInt64), b.Convert(k, DType::kInt64)}, {n, 1}), {n});
           Value order = SortAlong(b, TakeDim(b, column, state[0], 0, IndexTrust::kTrusted), 0, false).second;
           return {TakeDim(b, state[0], order, 0, IndexTrust::kTrusted), state[1]};
         },

@@ -1,5 +1,5 @@
-// Antialiased upsampling: each output is a weighted mean of the window that it covers. Windows and weights are known when
-// the program is made.
+// Antialiased upsampling: each output is a weighted mean of the window that it covers. Windows and weights are known
+// when the program is made.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

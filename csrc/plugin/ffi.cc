@@ -124,10 +124,11 @@ constexpr char kPlatform[] = "Host";
 
 DType FromFfi(int type) {
   // By XLA's own numbers of element types.
-  constexpr std::array kTypes = {DType::kInvalid, DType::kBool,    DType::kInt8,    DType::kInt16,     DType::kInt32,
-                                 DType::kInt64,   DType::kUInt8,   DType::kUInt16,  DType::kUInt32,    DType::kUInt64,
-                                 DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInvalid,   DType::kInvalid,
-                                 DType::kComplex64, DType::kBFloat16, DType::kInvalid, DType::kComplex128};
+  constexpr std::array kTypes = {DType::kInvalid,  DType::kBool,    DType::kInt8,      DType::kInt16,
+                                 DType::kInt32,    DType::kInt64,   DType::kUInt8,     DType::kUInt16,
+                                 DType::kUInt32,   DType::kUInt64,  DType::kFloat16,   DType::kFloat32,
+                                 DType::kFloat64,  DType::kInvalid, DType::kInvalid,   DType::kComplex64,
+                                 DType::kBFloat16, DType::kInvalid, DType::kComplex128};
   const DType dtype = type >= 0 && type < static_cast<int>(kTypes.size()) ? kTypes[type] : DType::kInvalid;
   Check(dtype != DType::kInvalid, "host kernel: expected an element type of PyTorch, got XLA's number ", type);
   return dtype;

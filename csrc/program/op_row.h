@@ -25,9 +25,9 @@ enum Trait : uint32_t {
   kPowIdentity = 1 << 5,     // Scalar arguments equal to a small number (-2..4, 0.5, -0.5) are part of the program
   kOwnDerivative = 1
       << 7,  // composite in PyTorch, but with a backend kernel and a derivative of its own: bound all the same
-  kColumnMajor = 1 << 8,    // results of the first tensor's rank are column-major, as LAPACK leaves matrices
-  kLayoutOfFirst = 1 << 9,  // results are dense, in the first tensor's memory format
-  kLayoutOfCpu = 1 << 10,   // the meta kernel's strides are wrong: the CPU kernel is asked, on zeros
+  kColumnMajor = 1 << 8,      // results of the first tensor's rank are column-major, as LAPACK leaves matrices
+  kLayoutOfFirst = 1 << 9,    // results are dense, in the first tensor's memory format
+  kLayoutOfCpu = 1 << 10,     // the meta kernel's strides are wrong: the CPU kernel is asked, on zeros
   kColumnMajorOut = 1 << 11,  // an out= argument without elements becomes column-major, results are not
 };
 

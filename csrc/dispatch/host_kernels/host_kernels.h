@@ -1,5 +1,5 @@
-// Host kernels: PyTorch's own CPU kernels (oneDNN's convolutions, LAPACK) that programs of a CPU plugin call from inside,
-// on the plugin's memory. An op that has one keeps its pure StableHLO form beside it (lowering/host_call.h).
+// Host kernels: PyTorch's own CPU kernels (oneDNN's convolutions, LAPACK) that programs of a CPU plugin call from
+// inside, on the plugin's memory. An op that has one keeps its pure StableHLO form beside it (lowering/host_call.h).
 //
 // A kernel runs on a thread of the plugin, without the GIL, and never reaches the tpu device or autograd.
 #pragma once

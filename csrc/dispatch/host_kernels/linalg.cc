@@ -47,9 +47,8 @@ void Geqrf(const HostCall& call) {
 void HouseholderProduct(const HostCall& call) {
   const at::Tensor packed = call.argument(0);
   const int64_t columns = call.number(0);
-  const at::Tensor wide = packed.size(2) >= columns
-                              ? packed.narrow(2, 0, columns)
-                              : at::constant_pad_nd(packed, {0, columns - packed.size(2)});
+  const at::Tensor wide = packed.size(2) >= columns ? packed.narrow(2, 0, columns)
+                                                    : at::constant_pad_nd(packed, {0, columns - packed.size(2)});
   call.Store(0, at::linalg_householder_product(wide, call.argument(1)));
 }
 
