@@ -19,7 +19,7 @@ class Instruction:
     op_name: str = ""  # from metadata: the StableHLO location's name
     source: str = ""  # "file:line" of the user
     cycles: int = 0
-    trips: int = 1  # of a while loop, where the compiler knows them
+    trips: int = 0  # of a while loop; 0 where the compiler does not say
     calls: list[int] = field(default_factory=list)
 
 
@@ -36,7 +36,7 @@ class Module:
         yield from self._walk(self.entry, 1)
 
     def cycles(self) -> int:
-        """The sum of all estimates, loops multiplied by their trip counts."""
+        """The sum of all estimates, loops multiplied by their trip counts where the compiler says them."""
         return sum(instruction.cycles * times for instruction, times in self.costs())
 
     def _walk(self, computation: int, times: int) -> Iterator[tuple[Instruction, int]]:
@@ -46,7 +46,11 @@ class Module:
                 yield instruction, times
             elif instruction.opcode in ("while", "call", "conditional", "async-start"):
                 for called in instruction.calls:
-                    yield from self._walk(called, times * instruction.trips)
+                    yield from self._walk(called, times * max(instruction.trips, 1))
+
+    def loops_of_unknown_length(self) -> int:
+        """While loops that `cycles` counts as one turn, since the compiler does not say how many there are."""
+        return sum(each.opcode == "while" and not each.trips for all in self.computations.values() for each in all)
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -136,7 +140,7 @@ def _instruction(data: memoryview, frames: list[str]) -> Instruction:
             config = json.loads(bytes(value))
             result.cycles = max(int(_find(config, "estimated_cycles") or 0), 0)
             trips = config.get("known_trip_count") or {}
-            result.trips = int(trips.get("n", 1))
+            result.trips = int(trips.get("n", 0))
     return result
 
 

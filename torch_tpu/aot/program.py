@@ -36,11 +36,13 @@ class Memory:
 @dataclass(frozen=True)
 class Cost:
     """Per device and call. `flops` and `bytes_accessed` are XLA's cost analysis, `cycles` the sum of the compiler's
-    estimates over the optimized program, loops multiplied by their trip counts."""
+    estimates over the optimized program, loops multiplied by their trip counts; `loops_of_unknown_length` count as one
+    turn, so that with any of these all three are lower bounds."""
 
     flops: float
     bytes_accessed: float
     cycles: int
+    loops_of_unknown_length: int
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,11 @@ class TpuProgram:
             )
         if memory.output_bytes > 1 << 20 and memory.alias_bytes == 0 and self.captured.stores:
             lines.append("no argument's memory is reused, though the step writes to arguments: dtypes or sizes change on the way")
+        if self.cost.loops_of_unknown_length:
+            lines.append(
+                f"{self.cost.loops_of_unknown_length} loops count as one turn, since the compiler does not say how many "
+                "they take: FLOPs, bytes, cycles and the predicted time are lower bounds"
+            )
         if "HIGHEST" in self.captured.stablehlo and "f32" in self.captured.stablehlo:
             lines.append(
                 "float32 products run in 6 bfloat16 passes: torch.set_float32_matmul_precision('medium') runs 1, at bfloat16's "
@@ -207,7 +214,7 @@ def compile(
     return TpuProgram(
         where,
         Memory(**answer["memory"]),
-        Cost(cost.get("flops", 0.0), cost.get("bytes accessed", 0.0), module.cycles()),
+        Cost(cost.get("flops", 0.0), cost.get("bytes accessed", 0.0), module.cycles(), module.loops_of_unknown_length()),
         costliest,
         captured,
         answer["executable"],

@@ -22,6 +22,7 @@ class Kind:
     int8_ops: float
     bandwidth: float  # of HBM, bytes/s
     matrix_units: int  # multipliers per cycle and chip, in units of 128 x 128
+    links: float  # what a chip sends to its neighbours, bytes/s, all links together (half of the bidirectional figure)
 
     @property
     def clock(self) -> float:
@@ -32,13 +33,17 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("v4", "v4", "v4-8", 3, 2, 32e9, 275e12, 275e12, 1228e9, 8),
-        Kind("v5e", "v5e", "v5litepod-4", 2, 1, 16e9, 197e12, 394e12, 819e9, 4),
-        Kind("v5p", "v5p", "v5p-8", 3, 1, 95e9, 459e12, 918e12, 2765e9, 8),
-        Kind("v6e", "v6e", "v6e-4", 2, 1, 32e9, 918e12, 1836e12, 1640e9, 16),
-        Kind("v7x", "tpu7x", "tpu7x-8", 3, 2, 192e9, 2307e12, 4614e12, 7380e9, 32),
+        Kind("v4", "v4", "v4-8", 3, 2, 32e9, 275e12, 275e12, 1228e9, 8, 150e9),
+        Kind("v5e", "v5e", "v5litepod-4", 2, 1, 16e9, 197e12, 394e12, 819e9, 4, 200e9),
+        Kind("v5p", "v5p", "v5p-8", 3, 1, 95e9, 459e12, 918e12, 2765e9, 8, 600e9),
+        Kind("v6e", "v6e", "v6e-4", 2, 1, 32e9, 918e12, 1836e12, 1640e9, 16, 400e9),
+        Kind("v7x", "tpu7x", "tpu7x-8", 3, 2, 192e9, 2307e12, 4614e12, 7380e9, 32, 600e9),
     )
 }
+SOURCE = (
+    "Peaks, HBM and link bandwidth: Google's pages on each generation (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x). A device "
+    "is what a program sees: a chip, or one of its two cores on v4 and v7x. The clock is derived from the peak."
+)
 MAX_CHIPS = {"v4": 4096, "v5e": 256, "v5p": 8960, "v6e": 256, "v7x": 9216}
 
 
@@ -83,6 +88,11 @@ class Topology:
     def bandwidth(self) -> float:
         """Of one device's HBM, bytes/s."""
         return self.kind.bandwidth / self.kind.devices_per_chip
+
+    @property
+    def link_bandwidth(self) -> float:
+        """What one device sends to its neighbours, bytes/s."""
+        return self.kind.links / self.kind.devices_per_chip
 
 
 def parse(text: str) -> Topology:

@@ -57,7 +57,7 @@ class Worker:
         self.folder = tempfile.mkdtemp(prefix="torch_tpu_aot_")
         self.log = open(os.path.join(self.folder, "stderr"), "w+b")  # noqa: SIM115 - lives as long as the process
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "torch_tpu.aot.worker", str(os.getpid())],
+            [sys.executable, "-P", "-m", "torch_tpu.aot.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
@@ -173,7 +173,8 @@ def _serve(parent: int) -> None:
     while True:
         try:
             path, topology, text, replicas = _receive(sys.stdin.buffer)
-        except EOFError:
+        except EOFError:  # the parent is gone, or closed us
+            shutil.rmtree(folder, ignore_errors=True)
             return
         try:
             answer = _C.topology_compile(path, topology, text, replicas)
