@@ -41,8 +41,8 @@ KINDS = {
     )
 }
 SOURCE = (
-    "Peaks, HBM and link bandwidth: Google's pages on each generation (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x). A device "
-    "is what a program sees: a chip, or one of its two cores on v4 and v7x. The clock is derived from the peak."
+    "Peaks, HBM and link bandwidth: Google's pages on each generation (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x). "
+    "A device is what a program sees: a chip, or one of its two cores on v4 and v7x. The clock is derived from the peak."
 )
 MAX_CHIPS = {"v4": 4096, "v5e": 256, "v5p": 8960, "v6e": 256, "v7x": 9216}
 
