@@ -54,10 +54,10 @@ def test_a_step_is_captured_whole_and_leaves_everything_as_it_was() -> None:
     assert not step.optimizer.state  # type: ignore[attr-defined]
     names = [name for name, _ in net.named_parameters()]
     # Parameters, their state of the second step, and the inputs; the step gives the first two new values.
-    assert captured.names[:4] == names
-    assert captured.names[-2:] == ["input 0", "input 1"]
-    assert {argument for argument, _ in captured.stores} == set(range(12))
-    assert len(captured.outputs) == 1
+    assert captured.inputs[:4] == names
+    assert captured.inputs[-2:] == ["input 0", "input 1"]
+    assert {argument for argument, _ in captured.updates} == set(range(12))
+    assert [name for name in captured.outputs if name not in captured.inputs] == ["result 0"]
 
 
 def test_a_value_that_is_read_has_none() -> None:
@@ -139,14 +139,32 @@ def test_checkpointing_saves_memory_on_a_tpu() -> None:
 
 @needs_libtpu
 def test_a_loop_of_unknown_length_is_not_passed_over() -> None:
-    x = torch.empty(4, 8, 64, device="meta")
-
-    def step(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.qr(x @ x.mT).R
-
-    cost = aot.compile(step, (x,), "v6e:1x1")
-    assert cost.cost.loops_of_unknown_length > 0
-    assert any("lower bounds" in line for line in cost.advice())
+    loop = """func.func @main(%n: tensor<i32>, %a: tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %c0 = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      LIMIT
+      %r:2 = stablehlo.while(%i = %c0, %x = %a) : tensor<i32>, tensor<256x256xf32>
+      cond {
+        %p = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+          : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, %y : tensor<i32>, tensor<256x256xf32>
+      }
+      return %r#1 : tensor<256x256xf32> }"""
+    v6e = aot.parse("v6e:1x1")
+    by_data = aot.compile_captured(aot.from_stablehlo(loop.replace("LIMIT", "%limit = stablehlo.add %n, %n : tensor<i32>")), v6e)
+    assert by_data.cost.loops_of_unknown_length == 1
+    assert any("lower bounds" in line for line in by_data.advice())
+    constant = "%limit = stablehlo.constant dense<N> : tensor<i32>"
+    few, many = (
+        aot.compile_captured(aot.from_stablehlo(loop.replace("LIMIT", constant.replace("N", n))), v6e) for n in ("100", "200")
+    )
+    assert few.cost.loops_of_unknown_length == 0
+    assert 1.9 < many.cost.cycles / few.cost.cycles < 2.1
+    assert max(fusion.runs for fusion in many.costliest) == 200
 
 
 @needs_libtpu

@@ -4,6 +4,7 @@ not here (`compile`, `topologies`)."""
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.metadata
 import json
 import os
@@ -194,29 +195,46 @@ def _topologies(arguments: argparse.Namespace) -> int:
 def _compile(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from .aot import CompileError, compile, parse
-    from .aot.program import as_json
+    from . import aot
 
-    errors = Console(stderr=True)
+    progress = Console(stderr=True)
     try:
-        topology = parse(arguments.topology)
+        topology = aot.check_devices(arguments.topology, arguments.devices)
         function = _function(arguments.function)
-        given = function()
-        if not isinstance(given, tuple) or len(given) != 2 or not callable(given[0]):
-            raise ValueError(f"{arguments.function} must return (callable, example_inputs), got {type(given).__name__}")
-        step, inputs = given
-        with errors.status(f"compiling for {topology.name}"):
-            program = compile(step, inputs, topology, arguments.devices, timeout=arguments.timeout)
-    except (CompileError, ImportError, ValueError, AttributeError, FileNotFoundError) as error:
-        errors.print(f"torch-tpu compile: {error}", style="red", markup=False, highlight=False)
+        with progress.status(f"running {arguments.function}") as status, aot.ranks_if_many(arguments.devices):
+            given = function()
+            if not isinstance(given, tuple) or len(given) != 2 or not callable(given[0]):
+                raise ValueError(f"{arguments.function} must return (callable, example_inputs), got {_described(given)}")
+            status.update(f"capturing {arguments.function}")
+            captured = aot.capture(*given)
+            status.update(f"compiling {captured.ops} ops for {topology.name}")
+            program = aot.compile_captured(
+                captured,
+                topology,
+                arguments.devices,
+                tokens=arguments.tokens or aot.tokens_of(given[1]),
+                timeout=arguments.timeout,
+                memory=arguments.memory * 1e9,
+            )
+    except (aot.CompileError, ImportError, RuntimeError, TypeError, ValueError, AttributeError, OSError) as error:
+        progress.print(f"torch-tpu compile: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     print(program.report())
     if arguments.json:
         with open(arguments.json, "w") as file:
-            file.write(as_json(program))
+            json.dump(program.as_dict(), file, indent=2)
+    if arguments.html:
+        with open(arguments.html, "w") as file:
+            file.write(program.html())
     if arguments.save:
         program.save(arguments.save)
     return 0 if program.fits else 2
+
+
+def _described(given: Any) -> str:
+    if isinstance(given, tuple):
+        return f"a tuple of {len(given)} ({', '.join(type(each).__name__ for each in given)})"
+    return type(given).__name__
 
 
 def _function(name: str) -> Any:
@@ -228,13 +246,21 @@ def _function(name: str) -> Any:
     if not colon or not where or not function:
         raise ValueError(f"expected MODULE_OR_FILE:FUNCTION, as in train.py:step, got {name!r}")
     if where.endswith(".py"):
+        if not os.path.isfile(where):
+            raise FileNotFoundError(f"expected a file, got {where!r}, which is not there")
         sys.path.insert(0, os.path.dirname(os.path.abspath(where)))
         found = runpy.run_path(where)
-        if function not in found:
-            raise AttributeError(f"{where} has no {function!r}")
-        return found[function]
-    sys.path.insert(0, os.getcwd())
-    return getattr(importlib.import_module(where), function)
+    else:
+        sys.path.insert(0, os.getcwd())
+        found = vars(importlib.import_module(where))
+    if function not in found:
+        near = difflib.get_close_matches(function, [name for name, value in found.items() if callable(value)], n=3)
+        raise AttributeError(f"{where} has no {function!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    if not callable(found[function]):
+        raise ValueError(
+            f"{name} must be a function that returns (callable, example_inputs), got {type(found[function]).__name__}"
+        )
+    return found[function]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -253,9 +279,14 @@ def main(argv: list[str] | None = None) -> int:
     compile = commands.add_parser("compile", help="compile for a TPU that is not here: does it fit, how fast would it be")
     compile.add_argument("function", metavar="MODULE_OR_FILE:FUNCTION", help="returns (callable, example_inputs)")
     compile.add_argument("--topology", default="v6e:1x1", help="as in v7x:2x2x1 (default v6e:1x1)")
-    compile.add_argument("--devices", type=int, default=1, help="replicas of the program (default 1)")
+    compile.add_argument(
+        "--devices", type=int, default=1, help="how many devices run it, each as one rank of a process group (default 1)"
+    )
     compile.add_argument("--json", metavar="FILE", help="write the figures")
+    compile.add_argument("--html", metavar="FILE", help="write the report as one page with pictures")
+    compile.add_argument("--tokens", type=int, help="tokens of one call on one device (default: size of the first integer input)")
     compile.add_argument("--save", metavar="FILE", help="write the executable with its figures")
+    compile.add_argument("--memory", type=float, default=16, help="GB of this host that the compiler may use (default 16)")
     compile.add_argument("--timeout", type=float, default=1800, help="seconds for the compiler (default 1800)")
     compile.set_defaults(run=_compile)
     arguments = parser.parse_args(argv)

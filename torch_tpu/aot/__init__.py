@@ -8,7 +8,10 @@ measurements.
 from __future__ import annotations
 
 from .capture import Captured, capture
-from .program import Cost, Memory, TpuProgram, compile, load
+from .check import OpCheck, check_ops
+from .compare import Difference, diff, scale, scaling
+from .program import Cost, Memory, TpuProgram, check_devices, compile, compile_captured, from_stablehlo, load, tokens_of
+from .ranks import ranks, ranks_if_many
 from .topologies import KINDS, Kind, Topology, parse
 from .worker import CompileError, OutOfDeviceMemory
 
@@ -17,13 +20,25 @@ __all__ = [
     "Captured",
     "CompileError",
     "Cost",
+    "Difference",
     "Kind",
     "Memory",
+    "OpCheck",
     "OutOfDeviceMemory",
     "Topology",
     "TpuProgram",
     "capture",
+    "check_devices",
+    "check_ops",
     "compile",
+    "compile_captured",
+    "diff",
+    "from_stablehlo",
     "load",
     "parse",
+    "ranks",
+    "ranks_if_many",
+    "scale",
+    "scaling",
+    "tokens_of",
 ]

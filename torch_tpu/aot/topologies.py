@@ -33,7 +33,7 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("v4", "v4", "v4-8", 3, 2, 32e9, 275e12, 275e12, 1228e9, 8, 150e9),
+        Kind("v4", "v4", "v4-8", 3, 2, 32e9, 275e12, 275e12, 1228e9, 8, 300e9),
         Kind("v5e", "v5e", "v5litepod-4", 2, 1, 16e9, 197e12, 394e12, 819e9, 4, 200e9),
         Kind("v5p", "v5p", "v5p-8", 3, 1, 95e9, 459e12, 918e12, 2765e9, 8, 600e9),
         Kind("v6e", "v6e", "v6e-4", 2, 1, 32e9, 918e12, 1836e12, 1640e9, 16, 400e9),
@@ -41,8 +41,8 @@ KINDS = {
     )
 }
 SOURCE = (
-    "Peaks, HBM and link bandwidth: Google's pages on each generation (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x). "
-    "A device is what a program sees: a chip, or one of its two cores on v4 and v7x. The clock is derived from the peak."
+    "Peaks, HBM and link bandwidth: Google's pages on each generation (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e, tpu7x). A "
+    "device is what a program sees: a chip, or one of its two cores on v4 and v7x. The clock is derived from the peak."
 )
 MAX_CHIPS = {"v4": 4096, "v5e": 256, "v5p": 8960, "v6e": 256, "v7x": 9216}
 
@@ -109,4 +109,8 @@ def parse(text: str) -> Topology:
     topology = Topology(kind, tuple(int(size) for size in shape_text.split("x")))
     if topology.chips > MAX_CHIPS[kind.name]:
         raise ValueError(f"topology: {kind.name} has at most {MAX_CHIPS[kind.name]:,} chips, {text!r} names {topology.chips:,}")
+    # Hosts have 2 x 2 chips; a part of one is 1 x 1 or 2 x 1.
+    if topology.chips > 2 and any(size % 2 for size in topology.shape[:2]) and topology.shape[:2] != (1, 1):
+        even = Topology(kind, (*(size + size % 2 for size in topology.shape[:2]), *topology.shape[2:]))
+        raise ValueError(f"topology: hosts have 2x2 chips, so expected even sizes, as in {even.name}, got {text!r}")
     return topology

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from torch_tpu import plugins
 
-from .topologies import Topology
+from .topologies import KINDS, Topology
 
 
 class CompileError(RuntimeError):
@@ -108,17 +108,17 @@ class Worker:
                 except BrokenPipeError:
                     continue  # what it did not read any more
         shutil.rmtree(self.folder, ignore_errors=True)
-        for key in [key for key, worker in _workers.items() if worker is self]:
+        for key in [key for key, worker in list(_workers.items()) if worker is self]:
             del _workers[key]
 
 
 _workers: dict[str, Worker] = {}
-_lock = threading.Lock()
+_locks = {name: threading.Lock() for name in KINDS}  # a worker does one program at a time
 
 
 def compile_text(topology: Topology, text: str, replicas: int = 1, timeout: float = 1800, memory: float = 16e9) -> dict[str, Any]:
     """Compiles StableHLO for a topology. `timeout` in seconds; `memory`: bytes of this host that the compiler may use."""
-    with _lock:
+    with _locks[topology.kind.name]:
         worker = _workers.get(topology.kind.name)
         if worker is None or worker.process.poll() is not None:
             if worker is not None:
