@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch_tpu
@@ -208,6 +210,20 @@ def test_debug_mode_names_the_users_line() -> None:
     assert isinstance(error, torch.OutOfMemoryError)
     line = overflow.__code__.co_firstlineno + 2
     assert f"test_errors.py:{line}, in overflow" in str(error), error
+
+
+def test_a_users_folder_may_have_the_name_of_a_package(tmp_path: Path) -> None:
+    script = tmp_path / "torch" / "torch_tpu" / "train.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(
+        "import torch\n"
+        "try:\n"
+        "    torch.ones(1 << 20, 1, device='tpu') @ torch.ones(1, 1 << 24, device='tpu')\n"
+        "except torch.OutOfMemoryError as error:\n"
+        "    print(error)\n"
+    )
+    out = child(f"import runpy, torch_tpu\nrunpy.run_path({str(script)!r})", TORCH_TPU_LAUNCH_BLOCKING="1")
+    assert f"{script}:3, in <module>" in out
 
 
 def test_fused_mode_names_the_ops_of_a_program_that_fails() -> None:

@@ -83,9 +83,10 @@ py::object DefaultGeneratorObject(int index) {
 // Whether a thread of autograd's is alive: they are detached, and have only their names to be known by.
 bool AutogradIsAlive() {
   std::error_code gone;  // threads end while this reads
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+  std::filesystem::directory_iterator task("/proc/self/task", gone);
+  for (; !gone && task != std::filesystem::directory_iterator(); task.increment(gone)) {
     std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
+    std::getline(std::ifstream(task->path() / "comm"), name);
     if (name.starts_with("pt_autograd_")) return true;
   }
   return false;

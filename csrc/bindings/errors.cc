@@ -55,17 +55,24 @@ void CheckSignals() {
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
+// Where the files of a package are, with the last slash.
+std::string FolderOf(const char* module) {
+  const auto file = pybind11::module_::import(module).attr("__file__").cast<std::string>();
+  return file.substr(0, file.rfind('/') + 1);
+}
+
 // The innermost frame of this thread that is neither PyTorch's nor ours; nothing where no Python is running, as in
 // autograd's threads.
 std::string UsersLine() {
   if (!Py_IsInitialized() || _Py_IsFinalizing()) return "";
   pybind11::gil_scoped_acquire gil;
+  static const std::string& torch_folder = *new std::string(FolderOf("torch"));
+  static const std::string& our_folder = *new std::string(FolderOf("torch_tpu._C"));
   auto frame = pybind11::reinterpret_borrow<pybind11::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
     const pybind11::object code = frame.attr("f_code");
     const auto file = code.attr("co_filename").cast<std::string>();
-    const auto within = [&file](const char* package) { return file.find(Cat('/', package, '/')) != std::string::npos; };
-    if (within("torch") || within("torch_tpu")) continue;
+    if (file.starts_with(torch_folder) || file.starts_with(our_folder)) continue;
     return Cat(file, ":", frame.attr("f_lineno").cast<int>(), ", in ", code.attr("co_name").cast<std::string>());
   }
   return "";
